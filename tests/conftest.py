@@ -188,7 +188,7 @@ def _problems_told_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "problems-of-the-contract"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contract, "TOLD", folder)
+        patch.setattr(contract, "REPORTED", folder)
         yield
 
 

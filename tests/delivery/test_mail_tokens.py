@@ -132,7 +132,7 @@ def reason_of(smtp):
 class TestToken:
     def test_mail_is_sent_with_a_token_that_the_client_secret_buys(self, smtp, server, issuer):
         assert smtp.send(ALICE, message()) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
-        assert server.shown == [(USER, FIRST)]
+        assert server.credentials == [(USER, FIRST)]
         (request,) = issuer.requests
         assert (request.path, "authorization" in request.headers) == ("/token", False)
         expected = {"grant_type": "client_credentials", "client_id": "c1", "client_secret": SECRET}
@@ -174,15 +174,15 @@ class TestRefusedToken:
     def test_refused_token_is_replaced_once_and_the_mail_is_sent(self, smtp, server, issuer):
         server.accepted = {SECOND}
         smtp.send(ALICE, message())
-        assert server.shown == [(USER, FIRST), (USER, SECOND)]
+        assert server.credentials == [(USER, FIRST), (USER, SECOND)]
         smtp.close()
         smtp.send(ALICE, message())
-        assert (server.shown[2:], len(issuer.requests)) == ([(USER, SECOND)], 2)
+        assert (server.credentials[2:], len(issuer.requests)) == ([(USER, SECOND)], 2)
 
     def test_second_refusal_is_told_with_the_answer_of_the_server(self, smtp, server, issuer):
         server.accepted.clear()
         assert reason_of(smtp) == "can't sign in to the mail server: 535 5.7.3 Authentication unsuccessful"
-        assert (len(server.shown), len(issuer.requests), server.mails) == (2, 2, [])
+        assert (len(server.credentials), len(issuer.requests), server.mails) == (2, 2, [])
 
     def test_answer_that_repeats_the_token_is_told_without_it(self, smtp, server):
         credentials = base64.b64encode(f"user={USER}\1auth=Bearer {FIRST}\1\1".encode()).decode()
@@ -217,7 +217,7 @@ class TestSteps:
         place = issuer.url.removeprefix("http://")
         error = reason_of(sender(url(server), tokens_of(issuer)))
         assert error == f"can't get an access token from {place}: {reason}"
-        assert server.shown == []
+        assert server.credentials == []
 
     def test_redirect_is_not_followed(self, smtp, issuer):
         with HttpTarget() as elsewhere:
@@ -232,7 +232,7 @@ class TestSteps:
             issuer.behaviour = behaviour
             error = reason_of(sender(url(server), tokens_of(issuer, timeout=0.5)))
             assert error.startswith(f"can't get an access token from {issuer.url.removeprefix('http://')}: ")
-            assert server.shown == []
+            assert server.credentials == []
 
     def test_mail_server_takes_no_tokens(self, issuer):
         with MailServer() as server:

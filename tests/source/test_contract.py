@@ -437,7 +437,7 @@ def check_health(status: int = 200, path: str = "/health", body: Any = HEALTHY, 
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_check_refuses_an_undescribed_response(wrong, problem, monkeypatch):
-    monkeypatch.setattr(contract, "TOLD", None)
+    monkeypatch.setattr(contract, "REPORTED", None)
     check_health()
     with pytest.raises(AssertionError, match=re.escape(problem)):
         check_health(**wrong)

@@ -7,7 +7,7 @@ from auth.flows.admin import admin_keys
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
 
-NOBODY = dict.fromkeys(("ip", "network", "user_agent"))
+NO_ORIGIN = dict.fromkeys(("ip", "network", "user_agent"))
 
 
 @dataclass(frozen=True)
@@ -24,5 +24,5 @@ def make_admin_key(parts: Latchkey, *scopes: str, name: str = "billing", **optio
     """Create a key as `latchkey keys create` does."""
     lifetime: int | None = options.get("lifetime")
     return AdminKey(
-        *admin_keys.create(Asked(parts, NOBODY, "service_role"), name, scopes or ("users:read",), lifetime)
+        *admin_keys.create(Asked(parts, NO_ORIGIN, "service_role"), name, scopes or ("users:read",), lifetime)
     )

@@ -25,12 +25,12 @@ ANSWERED_BY_A_PAGE = {
     "/console/webhooks/new": "shows a secret once",
 }
 LEAVING = '<meta http-equiv="refresh"'
-# The script asks these, and gets JSON.
-ASKED_BY_THE_SCRIPT = {"/account/email/waiting/state", "/new-password/common", "/waiting/state"}
-# One view, for providers with a preset and for those of the tests.
-SAME = {"/callback": "/providers/<name>/callback"}
+# The script of the pages sends these forms, and gets JSON.
+SENT_BY_THE_SCRIPT = {"/account/email/waiting/state", "/new-password/common", "/waiting/state"}
+# Two rules of one view, of which the tests use the second: providers with a preset use the first.
+PLAYED_INSTEAD = {"/callback": "/providers/<name>/callback"}
 # Programs send these forms, as OAuth says.
-OF_PROGRAMS = {
+SENT_BY_PROGRAMS = {
     "/introspect", "/oauth/device_authorization", "/oauth/revoke", "/oauth/token", "/oauth/userinfo",
 }  # fmt: skip
 
@@ -80,15 +80,15 @@ def forms_of(app: Flask, *, of_console: bool) -> set[str]:
         if "POST" in (rule.methods or ())
         and route_of(app.view_functions[rule.endpoint]).accepts_forms
         and rule.rule.startswith("/console") is of_console
-    } - OF_PROGRAMS
+    } - SENT_BY_PROGRAMS
 
 
 def check_answers(app: Flask, answers: list[Answer], *, of_console: bool) -> None:
     """Check that every form was accepted once, and answered with a redirect or as listed."""
     accepted = [answer for answer in answers if not answer.is_refusal]
     forms = forms_of(app, of_console=of_console)
-    unplayed = {SAME.get(rule, rule) for rule in forms} - {answer.rule for answer in accepted}
+    unplayed = {PLAYED_INSTEAD.get(rule, rule) for rule in forms} - {answer.rule for answer in accepted}
     assert not unplayed, f"no play sends {unplayed}"
     assert {answer.rule for answer in accepted if answer.is_page} == forms & ANSWERED_BY_A_PAGE.keys()
-    assert {answer.rule for answer in accepted if answer.kind == "application/json"} <= ASKED_BY_THE_SCRIPT
+    assert {answer.rule for answer in accepted if answer.kind == "application/json"} <= SENT_BY_THE_SCRIPT
     assert {answer.status for answer in accepted} <= {200, 303}

@@ -42,7 +42,7 @@ INVALID = (400, "validation_failed")
 NEEDED = (400, "reauthentication_needed")
 LOW = (403, "insufficient_aal")
 WRONG_CODE = (422, "mfa_verification_failed")
-# The id of nothing.
+# An id that no row has.
 NO_ID = "00000000-0000-0000-0000-000000000000"
 DAY = 86_400
 DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
@@ -119,8 +119,8 @@ def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:
 
 
 class UserObject(dict[str, Any]):
-    """Equals a user object whose further members openapi.yaml does not describe: the check of responses against it
-    reports them once, and tests/flows/account/test_user_get.py, which compares all.
+    """Equals a user object even if that has further members, unless openapi.yaml describes them. The check of responses
+    against it reports undescribed ones once, and tests/flows/account/test_user_get.py compares all members.
     """
 
     def __eq__(self, other: object) -> bool:

@@ -27,7 +27,7 @@ class Application:
     def __init__(self, name: str) -> None:
         self.name = name
         self.port = free_port()
-        # A name, so that it is another site than the service.
+        # By its name localhost, it is another site than the service at 127.0.0.1.
         self.url = f"http://localhost:{self.port}"
         self.callback = f"{self.url}/callback"
         self._app = Flask(name)
@@ -43,22 +43,22 @@ class Application:
         with served(self._app, self.port):
             yield self
 
-    def signs_in_at(self, here: str, client: Client | None) -> None:
+    def sign_in_at(self, service_url: str, client: Client | None) -> None:
         """Sign users in at the service: on its pages, or as a client of its provider."""
-        self._here, self.client = here, client
+        self._service_url, self.client = service_url, client
         self._provider: Any = client and OAuth(self._app).register(
             "latchkey",
             client_id=client.id,
             client_secret=client.secret,
-            server_metadata_url=f"{here}/.well-known/openid-configuration",
+            server_metadata_url=f"{service_url}/.well-known/openid-configuration",
             client_kwargs={"scope": "openid email", "code_challenge_method": "S256"},
         )
 
     def _show(self, page: str) -> ResponseReturnValue:
         if "email" not in session:
             return self._leave(request.path)
-        shown = f"{page} of {session['email']}"
-        return f"<!doctype html><link rel=icon href=data:,><title>{self.name}</title>{shown}"
+        text = f"{page} of {session['email']}"
+        return f"<!doctype html><link rel=icon href=data:,><title>{self.name}</title>{text}"
 
     def _log_in(self) -> ResponseReturnValue:
         return self._leave("/")
@@ -73,7 +73,7 @@ class Application:
         challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         back = f"{self.callback}?{urlencode({'page': page})}"
         query = urlencode({"redirect_to": back, "code_challenge": challenge})
-        return redirect(f"{self._here}/sign-in?{query}")
+        return redirect(f"{self._service_url}/sign-in?{query}")
 
     def _arrive(self) -> ResponseReturnValue:
         if self.client:
@@ -81,7 +81,7 @@ class Application:
             session["email"] = self._provider.authorize_access_token()["userinfo"]["email"]
             return redirect(session.pop("page"))
         body = {"auth_code": request.args["code"], "code_verifier": session.pop("verifier")}
-        response = requests.post(f"{self._here}/token?grant_type=pkce", json=body, timeout=60)
+        response = requests.post(f"{self._service_url}/token?grant_type=pkce", json=body, timeout=60)
         assert response.ok, response.text
         session["email"] = response.json()["user"]["email"]
         return redirect(request.args["page"])

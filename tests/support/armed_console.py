@@ -1,4 +1,4 @@
-"""The browser of an administrator after both steps, and acts in it, each with a code."""
+"""The browser of an administrator after both steps, and actions in it, each with a code."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def codes(app, carol):
 
 @pytest.fixture
 def armed(app, carol, codes):
-    """The browser of Carol after both steps; codes of later steps remain for acts."""
+    """The browser of Carol after both steps; codes of later steps remain for actions."""
     visitor = Visitor(app)
     visitor.visit("/sign-in?next=console&way=password")
     visitor.submit(email=carol.email, password=PASSWORD)

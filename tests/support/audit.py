@@ -16,13 +16,13 @@ SOMEWHERE = {
 }
 
 
-def act(
-    database: Rows, subject: str | None, *acts: str, origin: dict[str, Any] | None = None, **details: Any
+def record(
+    database: Rows, subject: str | None, *actions: str, origin: dict[str, Any] | None = None, **details: Any
 ) -> None:
-    """Record acts."""
+    """Record what happened to a subject."""
     database.run(
         "SELECT record_acts_at(now(), %(origin)s, %(subject)s, NULL, %(acts)s, '{}', %(details)s)",
-        origin=json.dumps(SOMEWHERE | (origin or {})), subject=subject, acts=list(acts), details=json.dumps(details),
+        origin=json.dumps(SOMEWHERE | (origin or {})), subject=subject, acts=list(actions), details=json.dumps(details),
     )  # fmt: skip
 
 

@@ -156,9 +156,9 @@ def main() -> None:
     """Answer the lines of a browser of tests/system/clients: `{"method": "create", "options": {…}}`."""
     authenticator = Authenticator(origin=sys.argv[1])
     for line in sys.stdin:
-        asked = json.loads(line)
-        answer = authenticator.create if asked["method"] == "create" else authenticator.get
-        print(json.dumps(answer(asked["options"])), flush=True)
+        call = json.loads(line)
+        method = authenticator.create if call["method"] == "create" else authenticator.get
+        print(json.dumps(method(call["options"])), flush=True)
 
 
 if __name__ == "__main__":

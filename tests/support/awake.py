@@ -1,15 +1,15 @@
-"""A clock that stands still while this machine does: what is measured or awaited counts only the time in which the
-process of the tests ran, too. A slow service stops no other process, so it stays as slow by this clock.
+"""A clock that stands still while this machine does: it counts only the time in which the process of the tests could
+run. A slow service stops no other process, so it is as slow by this clock.
 """
 
 import functools
 import threading
 
-# Not by name of the module, which tests replace.
+# Import the functions, because tests replace those of the module.
 from time import monotonic, sleep
 
 _TICK = 0.05
-# The seconds that were lost until a moment, and that moment.
+# The seconds during which the machine stood still until a moment, and that moment.
 _lost = (0.0, monotonic())
 
 
@@ -20,8 +20,8 @@ def awake() -> float:
 
 
 def _awake_at(now: float) -> float:
-    lost, until = _lost
-    return now - lost - max(0.0, now - until - 2 * _TICK)
+    lost, counted_until = _lost
+    return now - lost - max(0.0, now - counted_until - 2 * _TICK)
 
 
 def _keep_counting() -> None:

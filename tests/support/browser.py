@@ -57,7 +57,7 @@ _MOUSE = "Input.dispatchMouseEvent"
 _PLACE = "((box) => [box.x + box.width / 2, box.y + box.height / 2])(aim.getBoundingClientRect())"
 # The function by which a page tells that it was clicked.
 _TELL = "tellClick"
-# Looks, fifty a second, until a click counts as dropped.
+# After this number of looks, fifty a second, a click counts as dropped.
 _LOOKS = 100
 
 
@@ -83,9 +83,9 @@ class Browser:
 
     def __enter__(self) -> Self:
         # Chromium speaks the protocol on the descriptors 3 and 4.
-        how = f'exec 3<&{self._read_by_it} 4>&{self._written_by_it}; exec "$@"'
+        script = f'exec 3<&{self._read_by_it} 4>&{self._written_by_it}; exec "$@"'
         self._process = subprocess.Popen(
-            ["/bin/bash", "-c", how, "chromium", *self._command],
+            ["/bin/bash", "-c", script, "chromium", *self._command],
             pass_fds=(self._read_by_it, self._written_by_it),
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -144,7 +144,8 @@ class Browser:
     def run(self, expression: str) -> Any:
         """Return the value of a JavaScript expression. The page's CSP does not apply to the protocol.
 
-        A page that is being left may not answer; the next one does. So what leaves the page is clicked, or `go`.
+        A page that is being left may not answer; then the next page evaluates the expression. So an expression must
+        not leave the page: click, or use `go`.
         """
         evaluate = partial(
             self._call, "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
@@ -156,7 +157,7 @@ class Browser:
 
     @contextmanager
     def on_each_page(self, script: str) -> Iterator[None]:
-        """Run a script on each page before its own, without sending it again."""
+        """Run a script on each page before the page's own scripts."""
         added = self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
         yield
         # On a page that is being left, Chromium does not know the script.
@@ -165,11 +166,11 @@ class Browser:
 
     def click(self, text: str) -> tuple[float, float]:
         """Click on the visible button or link with this text, and return where."""
-        said = """(each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(
+        label = """(each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(
           (text, mark) => text.replace(mark.innerText, ""), each.innerText
         ).trim().replace(/\\s+/g, " ")"""
         return self.click_on(
-            f"""[...document.querySelectorAll("button, a")].find((each) => ({said})(each) === {json.dumps(text)})"""
+            f"""[...document.querySelectorAll("button, a")].find((each) => ({label})(each) === {json.dumps(text)})"""
         )
 
     def click_on(self, find: str) -> tuple[float, float]:
@@ -231,8 +232,8 @@ class Browser:
 
         def look() -> str | None:
             # Chromium does not answer about a page that is being left, which may take as long as the service does.
-            asked = {"expression": "window.aim ? isClicked : null", "returnByValue": True}
-            answer = _or_none(lambda: self._call("Runtime.evaluate", unless=is_told, **asked))
+            parameters = {"expression": "window.aim ? isClicked : null", "returnByValue": True}
+            answer = _or_none(lambda: self._call("Runtime.evaluate", unless=is_told, **parameters))
             if is_told() or (answer and answer["result"]["value"] is None):
                 return "clicked"
             return "missed" if answer and not answer["result"]["value"] and next(looks) == _LOOKS else None
@@ -287,7 +288,7 @@ class Browser:
         """Return the messages on the console since the last call: errors, and violations of CSP."""
         self._call("Target.getTargets")
         complaints, self._complaints = self._complaints, []
-        # Said when a test typed into another field first.
+        # Chromium reports this if a test typed into another field first.
         return [each for each in complaints if not each.startswith("Autofocus processing was blocked")]
 
     @property
@@ -308,7 +309,7 @@ class Browser:
         )
 
     def be_on_a_phone(self) -> None:
-        """Emulate Chrome on Android, in English, with a touch screen of this size."""
+        """Emulate Chrome on Android, in English, with a touch screen of 375 by 740 pixels."""
         agent = self.run("navigator.userAgent").replace("X11; Linux x86_64", "Linux; Android 15; Pixel 9")
         self._call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en")
         self._call("Emulation.setTouchEmulationEnabled", enabled=True)
@@ -338,7 +339,7 @@ class Browser:
         self._call("Network.clearBrowserCookies")
 
     def start_anew(self) -> None:
-        """Forget, and end what the test before emulated: speak English, run scripts, have the window's own size."""
+        """Forget, and undo what an earlier test emulated: speak English, run scripts, have the window's own size."""
         self.without_script(False)
         self.forget()
         self.speak("en")
@@ -352,7 +353,7 @@ class Browser:
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
 
     def add_authenticator(self, *, is_key: bool = False) -> str:
-        """Add an authenticator whose user agrees at once, even to the offers of the email's field.
+        """Add an authenticator whose user agrees at once, even if the email field offers a passkey by itself.
 
         It is built into the device, or a security key, which keeps no passkeys and has no PIN.
         """

@@ -58,7 +58,7 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture(scope="module")
 def mailing(mail_server: MailServer) -> dict[str, str]:
-    """The settings of a service that sends its mails there."""
+    """The settings of a service that sends its mails to `mail_server`."""
     return {"AUTH_SMTP_URL": mail_server.url(), "AUTH_DELIVER": "true"}
 
 
@@ -96,7 +96,7 @@ def site(started, database, app) -> ServerClient:
 
 
 @pytest.fixture
-def here(site, host: str) -> str:
+def origin(site, host: str) -> str:
     """The origin of the service."""
     return f"http://{host}:{site.port}"
 
@@ -108,13 +108,13 @@ def application(site) -> str:
 
 
 @pytest.fixture
-def page(tab, here, request) -> Iterator[Browser]:
+def page(tab, origin, request) -> Iterator[Browser]:
     """A browser that speaks English. Pages cause no console errors but those of refused forms."""
     tab.start_anew()
     tab.resize(360, 740)
     yield tab
     complaints = tab.complaints()
-    # Its requests would reach the tables of the next test.
+    # Requests of this page would reach the tables of the next test.
     tab.open("about:blank")
     accepted = ["status of 4", "Autofocus processing"]
     if "party" in request.fixturenames:

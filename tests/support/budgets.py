@@ -48,9 +48,9 @@ def _excess(name: str, measured: Measured, budget: Measured) -> Iterator[str]:
     """Describe what exceeds a budget, and the functions and SQL that are new or longer, the longest first."""
     limits = figures(budget)
     beyond = [
-        f"{number} {what} of {limits[what]} and five percent"
-        for what, number in figures(measured).items()
-        if number > limits[what] * _TOLERANCE
+        f"{number} {figure} of {limits[figure]} and five percent"
+        for figure, number in figures(measured).items()
+        if number > limits[figure] * _TOLERANCE
     ]
     if beyond:
         yield f"{name}: {', '.join(beyond)}. It grew in"

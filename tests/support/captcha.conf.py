@@ -1,5 +1,5 @@
-"""The service's gunicorn configuration, with more patience, and a server of this machine that verifies the tokens
-of captchas, in the place of their providers'.
+"""The service's gunicorn configuration, with more patience, and a server on this machine that verifies captchas
+instead of their providers.
 """
 
 import os as _os

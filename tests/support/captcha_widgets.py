@@ -44,7 +44,7 @@ for (const box of document.getElementsByClassName(%s)) {
 
 
 class Provider:
-    """`token` and `delay` of the widget are for tests to set."""
+    """The provider. Tests set the `token` of its widget, and a `delay` in milliseconds; `forms` are those it received."""
 
     def __init__(self, kind: str, tls: Certificate) -> None:
         self.kind, provider = kind, self
@@ -66,7 +66,7 @@ class Provider:
         class Server(Handler):
             def do_POST(self) -> None:
                 form = {name: value for name, (value,) in parse_qs(self.body().decode()).items()}
-                provider.asked.append(form)
+                provider.forms.append(form)
                 body = json.dumps(provider._verify(form)).encode()
                 self.reply(200, {"Content-Type": "application/json"}, body)
 
@@ -74,7 +74,7 @@ class Provider:
 
     def forget(self) -> None:
         self.token, self.delay = "", 0
-        self.asked: list[dict[str, str]] = []
+        self.forms: list[dict[str, str]] = []
         self.tokens: list[str] = []
         self._spent: set[str] = set()
 
@@ -94,16 +94,16 @@ class Provider:
     @property
     def flags(self) -> list[str]:
         """Have Chromium find the provider's hosts here, and no others."""
-        here = urlsplit(self._widget.url).netloc
-        hosts = ", ".join(f"MAP {host} {here}" for host in ("challenges.cloudflare.com", "*.hcaptcha.com"))
+        address = urlsplit(self._widget.url).netloc
+        hosts = ", ".join(f"MAP {host} {address}" for host in ("challenges.cloudflare.com", "*.hcaptcha.com"))
         ours = "EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1"
         return [f"--host-resolver-rules={hosts}, MAP * ~NOTFOUND, {ours}", "--ignore-certificate-errors"]
 
     def _frame(self) -> str:
         token = self.token or f"token-{next(self._numbers)}"
         self.tokens.append(token)
-        send = f'parent.postMessage({json.dumps(token)}, "*")'
-        return f"<!doctype html><script>setTimeout(() => {send}, {self.delay})</script>"
+        post = f'parent.postMessage({json.dumps(token)}, "*")'
+        return f"<!doctype html><script>setTimeout(() => {post}, {self.delay})</script>"
 
     def _verify(self, form: dict[str, str]) -> dict[str, Any]:
         token = form["response"]

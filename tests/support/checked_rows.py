@@ -13,8 +13,8 @@ _run: Counter[str] = Counter()
 
 
 def statements_run(thread: str | None = None) -> int:
-    """Return how many statements this thread, or those of a name, have run: what another one does is not a
-    request's cost. Those that travel together count as one.
+    """Return how many statements this thread, or threads of a name, have run: other threads' statements are not part
+    of a request's cost. Statements that travel together count as one.
     """
     return _run[thread or threading.current_thread().name]
 

@@ -25,8 +25,8 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """One client. `code_in` is the member with the code: `dated` stands for `code` if the response has the version,
-    else `error_code`; `dated, or error_code` reads the latter also if `code` is missing or a number.
+    """One client. `code_in` is the member with the code. `dated` reads `code` if the response has the version, else
+    `error_code`; `dated, or error_code` reads `error_code` even then if `code` is missing or a number.
     """
 
     code_in: Literal["code", "error_code", "dated", "dated, or error_code"]
@@ -34,7 +34,7 @@ class Reader:
     # Members with another type, or without a required one, make the error unreadable.
     optional: Mapping[str, type] = field(default_factory=lambda: _TEXTS)
     required: Mapping[str, type] = field(default_factory=dict)
-    # After these codes it signs the user out.
+    # The codes after which the client signs the user out.
     ended: Collection[str] = ()
     tries_again: Collection[int] = ()
 

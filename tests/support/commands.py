@@ -37,10 +37,10 @@ def run_with_settings(environment: dict[str, str], *arguments: str, **options: A
 
 def start_process(environment: dict[str, str], *arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start one command line in a process, without a terminal; `options` go to `Popen`."""
-    own = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
+    variables = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
     command = [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)]
     pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env=own, text=True, **{"cwd": CHECKOUT, **pipes, **options})
+    return subprocess.Popen(command, env=variables, text=True, **{"cwd": CHECKOUT, **pipes, **options})
 
 
 def run_process(

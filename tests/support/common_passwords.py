@@ -34,6 +34,6 @@ def write(words: set[str]) -> None:
 
 
 if __name__ == "__main__":
-    found = select(gzip.decompress(Path(sys.argv[1]).read_bytes()).decode(errors="replace"))
-    write(found | words_of_zxcvbn())
-    print(f"{len(found):,} passwords")
+    passwords = select(gzip.decompress(Path(sys.argv[1]).read_bytes()).decode(errors="replace"))
+    write(passwords | words_of_zxcvbn())
+    print(f"{len(passwords):,} passwords")

@@ -21,15 +21,15 @@ from auth.web.declarations import route_of
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
-# Not described by openapi.yaml: the pages for people, their assets, and the console. tests/extensions/pages and
+# openapi.yaml does not describe the pages for people, their assets and the console. tests/extensions/pages and
 # tests/extensions/console test them.
 PAGES = ("brand", "pages")
 CONSOLE = "console"
-# frame-ancestors by X-Frame-Options.
+# The `frame-ancestors` of the policy for each value of X-Frame-Options.
 FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
-_seen: set[tuple[Any, ...]] = set()
+_checked: set[tuple[Any, ...]] = set()
 # A directory of all workers, with a file for each problem that a test has failed with.
-TOLD: Path | None = None
+REPORTED: Path | None = None
 
 
 class CheckedClient(FlaskClient):
@@ -112,7 +112,7 @@ def check(request: Request, response: Response, *, is_of_api: bool = True) -> No
     if response.mimetype == "text/html" and response.data:
         policy, framed = response.headers["Content-Security-Policy"], response.headers["X-Frame-Options"]
         assert f"frame-ancestors {FRAMED[framed]};" in policy, request.path
-    # openapi.yaml describes the form without the dialect of the Supabase clients.
+    # openapi.yaml does not describe the dialect of the Supabase clients.
     path = _without_prefix(request.path)
     in_dialect = path != request.path or "X-Supabase-Api-Version" in request.headers
     if request.method in ("HEAD", "OPTIONS") or in_dialect or response.content_encoding:
@@ -130,38 +130,38 @@ def check(request: Request, response: Response, *, is_of_api: bool = True) -> No
     # Check responses once that differ only in ids, times and tokens.
     shape = re.sub(rb"[0-9A-Za-z_-]{16,}|[0-9]+", b"", str(response.headers).encode() + response.data)
     kind = (request.method, template, response.status_code, shape)
-    if kind not in _seen:
+    if kind not in _checked:
         # A hook may refuse with any status.
         is_of_hook = b'"hook_refused"' in response.data
         status = "default" if is_of_hook else str(response.status_code)
-        found = list(_problems(_described(request.method.lower(), template, status), response))
+        problems = list(_problems(_described(request.method.lower(), template, status), response))
         place = f"openapi.yaml:{line_of(template)}"
-        said = f"{request.method} {path} answers {response.status_code} other than {place} says:"
-        problems = [problem for problem in found if _is_new(problem)]
-        assert not problems, "\n".join([said, *problems])
-        _seen.add(kind)
+        headline = f"{request.method} {path} answers {response.status_code} other than {place} says:"
+        new_problems = [problem for problem in problems if _is_new(problem)]
+        assert not new_problems, "\n".join([headline, *new_problems])
+        _checked.add(kind)
 
 
 @functools.cache
 def described_members() -> frozenset[str]:
     """Return the names of all members in openapi.yaml."""
-    found, waiting = set[str](), list[Any]([description()])
+    names, waiting = set[str](), list[Any]([description()])
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            found |= {*node.get("properties", {})}
+            names |= {*node.get("properties", {})}
         waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _is_new(problem: str) -> bool:
     """Return whether no test of this run has failed with it: an undescribed member of a user would fail a thousand."""
-    if TOLD is None:
+    if REPORTED is None:
         return True
     # Without its place in the body, and without numbers of members.
-    what = sha256(re.sub(r"\d+", "", problem.partition(": ")[2]).encode()).hexdigest()
+    digest = sha256(re.sub(r"\d+", "", problem.partition(": ")[2]).encode()).hexdigest()
     try:
-        (TOLD / what).touch(exist_ok=False)
+        (REPORTED / digest).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
@@ -231,7 +231,7 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
 @functools.cache
 def _refusing_by_page() -> set[str]:
     """Return the paths that show browsers a page instead of the envelope that openapi.yaml has for all errors."""
-    # Here, because some tests run without these extensions.
+    # Imported here, because some tests run without these extensions.
     from auth.extensions.api_keys import ApiKeys
     from auth.extensions.docs import Docs
     from auth.extensions.openid import OpenId
@@ -270,8 +270,8 @@ def _template(path: str) -> str | None:
 
 
 def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
-    """Yield the innermost errors: `oneOf` and the like only report that their branches failed. Of these, the one that
-    fits further is meant.
+    """Yield the innermost errors. `oneOf` and the like only report that their branches failed: follow the branch that
+    matches furthest.
     """
     for error in errors:
         branches = defaultdict[Any, list[Any]](list)

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from typing import Any
 
-from tests.support.fake_provider import Asked, FakeProvider
+from tests.support.fake_provider import FakeProvider, Request
 from tests.support.oauth import Service
 
 ACME, GLOBEX = "acme.example", "globex.example"
@@ -37,7 +37,7 @@ class Customer:
         """Publish the provider's document at another path, too, with changed members, and return its URL."""
         path, metadata = "/other/openid-configuration", self.provider.metadata
         self.provider.metadata = metadata | members
-        self.provider.instead[path] = self.provider.discovery(Asked("GET", path, {}, {}))
+        self.provider.instead[path] = self.provider.discovery(Request("GET", path, {}, {}))
         self.provider.metadata = metadata
         return f"{self.provider.url}{path}"
 

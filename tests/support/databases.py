@@ -30,7 +30,7 @@ def emptied(url: str, worker: str | None) -> str:
 
 @contextlib.contextmanager
 def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
-    """Return the result of `new_database`, for fixtures of any scope."""
+    """Yield a function that makes a database and returns its URL; drop the databases at the end."""
     names: list[str] = []
 
     def make(script: str = "", options: str = "") -> str:

@@ -33,7 +33,7 @@ class RunningDeliverer:
         self._deliverer.end()
         self._thread.join()
         self._running.discard(self)
-        # Longer than a short `grace`: it would hold the janitor's lock in the next test.
+        # Housekeeping may take longer than `grace`, and would hold the janitor's lock in the next test.
         for thread in [] if self._running else threading.enumerate():
             if thread.name == "delivery housekeeping":
                 thread.join(30)

@@ -11,7 +11,7 @@ from tests.support.pages import Visitor
 from tests.support.tables import Rows
 from tests.support.user_agent import Page
 
-AGE = "UPDATE oauth_requests SET polled_at = polled_at - interval '1 minute'"
+AGE_POLLS = "UPDATE oauth_requests SET polled_at = polled_at - interval '1 minute'"
 
 
 @dataclass
@@ -23,8 +23,8 @@ class Device:
     codes: dict[str, Any]
 
     def poll(self, **form: str) -> Any:
-        sent = {"grant_type": DEVICE_CODE, "device_code": self.codes["device_code"]} | form
-        return self.client.post(self.http, "/oauth/token", **sent)
+        fields = {"grant_type": DEVICE_CODE, "device_code": self.codes["device_code"]} | form
+        return self.client.post(self.http, "/oauth/token", **fields)
 
     def enter(self, visitor: Visitor) -> Page:
         """Type the device's code on our page."""

@@ -14,9 +14,10 @@ import dns.rrset
 
 
 class DnsServer:
-    """Answers from `texts` and `addresses`, by name. A name above one of `texts` exists without a record. It
-    releases `ignored` for each question about a name of `silent`, and does not answer. It fails for IPv6 addresses of
-    `without_ipv6`.
+    """Answers from `texts` and `addresses`, by name. A name above one of `texts` exists without a record.
+
+    A question about a name in `silent` gets no answer, and releases `ignored`. A question for the IPv6 address of a
+    name in `without_ipv6` fails.
     """
 
     def __init__(self, texts: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.documents import DOCUMENT, HOST, PUBLIC
+from tests.support.documents import DOCUMENT, HOST, PUBLIC_ADDRESS
 from tests.support.http_target import HttpTarget
 from tests.support.pages import Visitor
 from tests.support.smtp_server import Certificate
@@ -21,7 +21,7 @@ class Web:
     """A name server, and the network behind it: connections to a public address reach the server."""
 
     def __init__(self, target: HttpTarget) -> None:
-        self.target, self.addresses = target, [PUBLIC]
+        self.target, self.addresses = target, [PUBLIC_ADDRESS]
         self.looked_up: list[str] = []
         self.connected: list[tuple[str, int]] = []
         self.transactions: list[int] = []

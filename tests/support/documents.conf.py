@@ -9,18 +9,18 @@ globals().update(settings_of("tests/support/long_timeouts.conf.py"))
 import os as _os  # noqa: E402
 import socket as _socket  # noqa: E402
 
-from tests.support.documents import HOST, PUBLIC  # noqa: E402
+from tests.support.documents import HOST, PUBLIC_ADDRESS  # noqa: E402
 
 _find, _connect = _socket.getaddrinfo, _socket.socket.connect
 
 
 def _find_host(host, *arguments, **options):
-    return _find(PUBLIC if host == HOST else host, *arguments, **options)
+    return _find(PUBLIC_ADDRESS if host == HOST else host, *arguments, **options)
 
 
 def _connect_here(self, address):
-    here = ("127.0.0.1", int(_os.environ["DOCUMENTS_PORT"]))
-    return _connect(self, here if address[0] == PUBLIC else address)
+    local_address = ("127.0.0.1", int(_os.environ["DOCUMENTS_PORT"]))
+    return _connect(self, local_address if address[0] == PUBLIC_ADDRESS else address)
 
 
 _socket.getaddrinfo = _find_host

@@ -2,7 +2,7 @@
 
 from tests.support.openid import authorize_path
 
-HOST, PUBLIC = "agent.example", "93.184.216.34"
+HOST, PUBLIC_ADDRESS = "agent.example", "93.184.216.34"
 URL = f"https://{HOST}/oauth/client.json"
 CALLBACK = f"https://{HOST}/callback"
 DOCUMENT = {
@@ -15,5 +15,5 @@ DOCUMENT = {
 }
 
 
-def asked(visitor, url=URL, **parameters):
+def opened_page(visitor, url=URL, **parameters):
     return visitor.visit(authorize_path(url, **{"redirect_uri": CALLBACK} | parameters))

@@ -92,9 +92,9 @@ EFFECTS: list[Effect] = []
 def effect(route: str, events: str, acts: str) -> Callable:
     """Register an effect. The decorated function prepares the request and returns a function that sends it."""
 
-    def tell(prepare: Callable[[Scenario], Callable[[], Any]]) -> Callable[[Scenario], Callable[[], Any]]:
+    def add(prepare: Callable[[Scenario], Callable[[], Any]]) -> Callable[[Scenario], Callable[[], Any]]:
         method, _, path = route.partition(" ")
         EFFECTS.append(Effect((method, path), prepare, sorted(events.split()), sorted(acts.split())))
         return prepare
 
-    return tell
+    return add

@@ -35,7 +35,7 @@ def signing_key(kid: str, number: int = 0) -> jwk.RSAKey:
 
 
 @dataclass
-class Asked:
+class Request:
     """A request that the provider received."""
 
     method: str
@@ -84,7 +84,7 @@ class FakeProvider(LocalServer):
         self.over.set()
         self.over = threading.Event()
         self.person: dict[str, Any] = {}
-        self.asked: list[Asked] = []
+        self.requests: list[Request] = []
         self.grants: dict[str, Grant] = {}
         # Responses that replace the right ones, by path.
         self.instead: dict[str, Answer] = {}
@@ -97,7 +97,7 @@ class FakeProvider(LocalServer):
         self.claims: dict[str, Any] = {}
         self.response: dict[str, Any] = {}
         self.sign: Callable[[dict[str, Any]], str] = self.signed
-        # When the user signed in there, in Unix seconds, for a provider that says so.
+        # When the user signed in at the provider, in Unix seconds; None if the provider does not say so.
         self.signed_in_at: float | None = None
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
@@ -112,15 +112,15 @@ class FakeProvider(LocalServer):
 
     def paths(self) -> list[str]:
         """Return the requested paths in order."""
-        return [asked.path for asked in self.asked]
+        return [request.path for request in self.requests]
 
     def parameters(self, path: str) -> dict[str, str]:
         """Return the parameters of the last request to a path."""
-        return next(asked.parameters for asked in reversed(self.asked) if asked.path == path)
+        return next(request.parameters for request in reversed(self.requests) if request.path == path)
 
     # Behaviour.
 
-    def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
+    def routes(self) -> dict[tuple[str, str], Callable[[Request], Answer]]:
         return {
             ("GET", self.DISCOVERY): self.discovery,
             ("GET", self.JWKS): lambda _: _json(
@@ -128,10 +128,10 @@ class FakeProvider(LocalServer):
             ),
             ("GET", self.AUTHORIZE): self.authorize,
             ("POST", self.TOKEN): self.token,
-            ("GET", self.USERINFO): lambda asked: self.for_bearer(asked, lambda grant: grant.person),
+            ("GET", self.USERINFO): lambda request: self.for_bearer(request, lambda grant: grant.person),
         }
 
-    def discovery(self, _: Asked) -> Answer:
+    def discovery(self, _: Request) -> Answer:
         document = {
             "issuer": self.url,
             "authorization_endpoint": self.url + self.AUTHORIZE,
@@ -142,34 +142,39 @@ class FakeProvider(LocalServer):
         }
         return _json(_without_none(document | self.metadata))
 
-    def authorize(self, asked: Asked) -> Answer:
-        sent = asked.parameters
-        assert (sent["response_type"], sent["client_id"], sent.get("code_challenge_method", "S256")) == (
+    def authorize(self, request: Request) -> Answer:
+        parameters = request.parameters
+        assert (
+            parameters["response_type"],
+            parameters["client_id"],
+            parameters.get("code_challenge_method", "S256"),
+        ) == (
             "code",
             self.client_id,
             "S256",
         )
-        if self.signed_in_at is not None and sent.get("max_age") == "0":
+        if self.signed_in_at is not None and parameters.get("max_age") == "0":
             self.signed_in_at = time.time()
         code = f"code-{uuid4()}"
-        self.grants[code] = Grant(sent, dict(self.person))
+        self.grants[code] = Grant(parameters, dict(self.person))
         return self.respond(
-            sent["redirect_uri"], _without_none({"code": code, "state": sent["state"]} | self.response)
+            parameters["redirect_uri"],
+            _without_none({"code": code, "state": parameters["state"]} | self.response),
         )
 
     def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
         return Answer(302, headers={"Location": f"{redirect_uri}?{urlencode(parameters)}"})
 
-    def token(self, asked: Asked) -> Answer:
-        sent = asked.parameters
-        grant = self.grants.get(sent.get("code", ""))
-        if not self.authenticates(asked):
+    def token(self, request: Request) -> Answer:
+        parameters = request.parameters
+        grant = self.grants.get(parameters.get("code", ""))
+        if not self.authenticates(request):
             return self.token_error("invalid_client", 401)
-        if grant is None or grant.used or grant.parameters["redirect_uri"] != sent.get("redirect_uri"):
+        if grant is None or grant.used or grant.parameters["redirect_uri"] != parameters.get("redirect_uri"):
             return self.token_error("invalid_grant", 400)
         # A verifier without a challenge is as wrong as a challenge without a verifier (RFC 9700, section
         # 4.8.2).
-        if grant.parameters.get("code_challenge") != _challenge(sent.get("code_verifier")):
+        if grant.parameters.get("code_challenge") != _challenge(parameters.get("code_verifier")):
             return self.token_error("invalid_grant", 400)
         grant.used = True
         return _json(_without_none(self.tokens(grant) | self.token_response))
@@ -177,15 +182,15 @@ class FakeProvider(LocalServer):
     def token_error(self, error: str, status: int) -> Answer:
         return _json({"error": error}, status)
 
-    def authenticates(self, asked: Asked) -> bool:
+    def authenticates(self, request: Request) -> bool:
         """Check the client's credentials (RFC 6749, section 2.3.1: id and secret are form-encoded before they
         are joined).
         """
-        scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
+        scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
         if scheme == "Basic" and "basic" in self.AUTHENTICATES_BY:
             client_id, _, secret = base64.b64decode(encoded).decode().partition(":")
             return (unquote_plus(client_id), unquote_plus(secret)) == (self.client_id, self.client_secret)
-        posted = (asked.parameters.get("client_id"), asked.parameters.get("client_secret"))
+        posted = (request.parameters.get("client_id"), request.parameters.get("client_secret"))
         return "post" in self.AUTHENTICATES_BY and posted == (self.client_id, self.client_secret)
 
     def tokens(self, grant: Grant) -> dict[str, Any]:
@@ -198,12 +203,12 @@ class FakeProvider(LocalServer):
 
     def id_token(self, grant: Grant | None = None, **claims: Any) -> str:
         """Return an id_token for a grant, or for `person` as requested by a native application."""
-        now = int(time.time())
+        issued_at = int(time.time())
         standard = {
             "iss": self.url,
             "aud": self.client_id,
-            "iat": now,
-            "exp": now + 300,
+            "iat": issued_at,
+            "exp": issued_at + 300,
             "nonce": grant.parameters.get("nonce") if grant else None,
             "auth_time": self.signed_in_at,
         }
@@ -220,8 +225,8 @@ class FakeProvider(LocalServer):
             self.signing_key,
         )
 
-    def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
-        scheme, _, token = asked.headers.get("authorization", "").partition(" ")
+    def for_bearer(self, request: Request, answer: Callable[[Grant], Any]) -> Answer:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         grant = next((grant for grant in self.grants.values() if grant.used and grant.token == token), None)
         return (
             _json(answer(grant))
@@ -253,9 +258,9 @@ class PlainProvider(FakeProvider):
             "userinfo_url": self.url + self.USERINFO,
         }
 
-    def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
-        def document(path: str) -> Callable[[Asked], Answer]:
-            return lambda asked: self.for_bearer(asked, lambda _: self.documents[path])
+    def routes(self) -> dict[tuple[str, str], Callable[[Request], Answer]]:
+        def document(path: str) -> Callable[[Request], Answer]:
+            return lambda request: self.for_bearer(request, lambda _: self.documents[path])
 
         return super().routes() | {("GET", path): document(path) for path in self.documents}
 
@@ -300,31 +305,31 @@ class GitHub(PlainProvider):
     def _endpoints(self) -> dict[str, str]:
         return super()._endpoints() | {"emails_url": self.url + self.EMAILS}
 
-    def routes(self) -> dict[tuple[str, str], Callable[[Asked], Answer]]:
-        def emails(asked: Asked) -> Answer:
+    def routes(self) -> dict[tuple[str, str], Callable[[Request], Answer]]:
+        def emails(request: Request) -> Answer:
             # The list needs the scope user:email.
-            granted = any(
+            may_read = any(
                 "user:email" in grant.parameters.get("scope", "").split()
                 for grant in self.grants.values()
                 if grant.used
             )
             return (
-                self.for_bearer(asked, lambda _: self.documents[self.EMAILS])
-                if granted
+                self.for_bearer(request, lambda _: self.documents[self.EMAILS])
+                if may_read
                 else _json({"message": "Not Found"}, 404)
             )
 
         return super().routes() | {("GET", self.EMAILS): emails}
 
-    def authorize(self, asked: Asked) -> Answer:
+    def authorize(self, request: Request) -> Answer:
         # "The redirect URL's path must reference a subdirectory of the callback URL."
-        if self.registered and not f"{asked.parameters['redirect_uri']}/".startswith(f"{self.registered}/"):
+        if self.registered and not f"{request.parameters['redirect_uri']}/".startswith(f"{self.registered}/"):
             return _json({"error": "redirect_uri_mismatch"}, 400)
-        return super().authorize(asked)
+        return super().authorize(request)
 
-    def token(self, asked: Asked) -> Answer:
-        answer = super().token(asked)
-        if "application/json" in asked.headers.get("accept", ""):
+    def token(self, request: Request) -> Answer:
+        answer = super().token(request)
+        if "application/json" in request.headers.get("accept", ""):
             return answer
         return Answer(
             200,
@@ -336,11 +341,11 @@ class GitHub(PlainProvider):
         codes = {"invalid_grant": "bad_verification_code", "invalid_client": "incorrect_client_credentials"}
         return _json({"error": codes[error], "error_description": "The code passed is incorrect or expired."})
 
-    def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
+    def for_bearer(self, request: Request, answer: Callable[[Grant], Any]) -> Answer:
         # "Requests with no User-Agent header will be rejected."
         return (
-            super().for_bearer(asked, answer)
-            if asked.headers.get("user-agent")
+            super().for_bearer(request, answer)
+            if request.headers.get("user-agent")
             else _json({"message": "Forbidden"}, 403)
         )
 
@@ -386,21 +391,23 @@ class Apple(FakeProvider):
         page = f'<!doctype html><form method="post" action="{html.escape(redirect_uri)}">{inputs}</form>'
         return Answer(200, page.encode(), {"Content-Type": "text/html; charset=utf-8"})
 
-    def authorize(self, asked: Asked) -> Answer:
+    def authorize(self, request: Request) -> Answer:
         # "If you requested any scopes, the value must be form_post."
-        assert asked.parameters["response_mode"] == "form_post"
-        return super().authorize(asked)
+        assert request.parameters["response_mode"] == "form_post"
+        return super().authorize(request)
 
-    def authenticates(self, asked: Asked) -> bool:
-        secret = jwt.decode(asked.parameters.get("client_secret", ""), self.client_key, algorithms=["ES256"])
+    def authenticates(self, request: Request) -> bool:
+        secret = jwt.decode(
+            request.parameters.get("client_secret", ""), self.client_key, algorithms=["ES256"]
+        )
         self.secrets.append(secret.claims)
-        named = {name: secret.claims[name] for name in ("iss", "sub", "aud")}
+        claims = {name: secret.claims[name] for name in ("iss", "sub", "aud")}
         lives = secret.claims["exp"] - secret.claims["iat"]
-        is_known = (
-            named == {"iss": self.TEAM_ID, "sub": self.client_id, "aud": self.url}
+        is_right = (
+            claims == {"iss": self.TEAM_ID, "sub": self.client_id, "aud": self.url}
             and secret.header["kid"] == self.KEY_ID
         )
-        return is_known and 0 < lives <= 15_777_000 and asked.parameters.get("client_id") == self.client_id
+        return is_right and 0 < lives <= 15_777_000 and request.parameters.get("client_id") == self.client_id
 
 
 class Azure(FakeProvider):
@@ -460,7 +467,7 @@ def _json(document: Any, status: int = 200) -> Answer:
     return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
 
-def _not_found(_: Asked) -> Answer:
+def _not_found(_: Request) -> Answer:
     return _json({"message": "Not Found"}, 404)
 
 
@@ -470,14 +477,14 @@ def _handler(provider: FakeProvider) -> type[Handler]:
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            sent = parse_qs(self.body().decode() or parts.query, keep_blank_values=True)
-            assert all(len(values) == 1 for values in sent.values())
-            parameters = {name: values[0] for name, values in sent.items()}
+            values_of = parse_qs(self.body().decode() or parts.query, keep_blank_values=True)
+            assert all(len(values) == 1 for values in values_of.values())
+            parameters = {name: values[0] for name, values in values_of.items()}
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.command, parts.path, parameters, headers)
-            provider.asked.append(asked)
+            request = Request(self.command, parts.path, parameters, headers)
+            provider.requests.append(request)
             route = provider.routes().get((self.command, parts.path), _not_found)
-            answer = provider.instead.get(parts.path) or route(asked)
+            answer = provider.instead.get(parts.path) or route(request)
             if answer.behaviour:
                 self.close_connection = True
                 misbehave(self.wfile, answer.behaviour, provider.over)

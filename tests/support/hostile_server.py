@@ -63,7 +63,7 @@ def _encoded(encoding: str) -> bytes:
 
 
 _ZEROS = b"\0" * (16 * _MIB)
-# What a reader of HTTP may meet, whatever it asked for.
+# Answers that any client of HTTP may get.
 ANSWERS: dict[str, Answer] = {
     "interim responses": without_end(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
     "short interim responses": without_end(b"", b"HTTP/1.1 100 \r\n\r\n"),
@@ -114,7 +114,7 @@ def _public_key() -> dict[str, str]:
 
 
 def key_sets() -> dict[str, Answer]:
-    """Return JWK Sets that are costly to import: as large as they like, and as an answer may be."""
+    """Return JWK Sets that are costly to import, some of them larger than an answer may be."""
     modulus = _number((1 << 8 * 150_000) | 1)
     sets: dict[str, list[dict[str, Any]]] = {
         "private keys": [_private_key()] * 340,
@@ -130,14 +130,15 @@ def key_sets() -> dict[str, Answer]:
 
 
 class HostileServer:
-    """Answers each path of `answers`, and closes all connections at its end. With `tls`, by https. A `greeting` comes
-    instead, as that of a mail server.
+    """Answers each path of `answers`, and notes it in `paths`; closes all connections at the end of the context.
+
+    It serves https if it has `tls`. A `greeting`, as of a mail server, is sent instead of reading a request.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, greeting: Answer | None = None) -> None:
         self._greeting = greeting
         self.answers: dict[str, Answer] = {}
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         self._tls, self._over = tls, threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self._listener.getsockname()[1]
@@ -170,7 +171,7 @@ class HostileServer:
                 path = lines.readline().split()[1].decode()
                 headers = dict(line.lower().split(b":", 1) for line in iter(lines.readline, b"\r\n"))
                 lines.read(int(headers.get(b"content-length", 0)))
-                self.asked.append(path)
+                self.paths.append(path)
                 self._send(encrypted, self.answers[path])
 
     def _send(self, connection: socket.socket, answer: Answer) -> None:

@@ -26,7 +26,7 @@ class HttpTarget(LocalServer):
     def __init__(self, tls: Certificate | None = None) -> None:
         self.requests: list[Posted] = []
         self.status = 200
-        self.before = b""  # the response: interim ones
+        self.before = b""  # interim responses, sent before the response
         self.headers: dict[str, str] = {}
         self.body = b"{}"
         self.behaviour = ""

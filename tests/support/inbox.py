@@ -82,15 +82,15 @@ class Mail:
     @property
     def link(self) -> str:
         """The target of the button."""
-        found = re.search(r'<td bgcolor[^>]*><a href="([^"]+)"', self._source)
-        assert found
-        return html.unescape(found[1])
+        match = re.search(r'<td bgcolor[^>]*><a href="([^"]+)"', self._source)
+        assert match
+        return html.unescape(match[1])
 
     @property
     def code(self) -> str:
-        found = re.search(r">([0-9]{3})<span[^>]*>([0-9]{3})</span>", self._source)
-        assert found
-        return found[1] + found[2]
+        match = re.search(r">([0-9]{3})<span[^>]*>([0-9]{3})</span>", self._source)
+        assert match
+        return match[1] + match[2]
 
     @property
     def wrong_code(self) -> str:

@@ -23,10 +23,10 @@ from tests.support.users import Person
 # The settings of a service that creates them all.
 SETTINGS = {"AUTH_API_KEYS": "true", "AUTH_OAUTH_CLIENT_DOCUMENTS": HOST}
 NONCE = "a nonce"
-# Applications of these do not send a resource.
+# The kinds whose application sends no resource, so that their tokens are for userinfo.
 FOR_USERINFO = {"client", "another client", "client_credentials", "device", "client of a document"}
 OTHER_RESOURCE = "https://other.example.com/"
-_ALL = "openid profile email phone groups roles"
+_ALL_SCOPES = "openid profile email phone groups roles"
 
 
 def make_notes(database: Any) -> Client:
@@ -36,11 +36,11 @@ def make_notes(database: Any) -> Client:
 
 def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client) -> dict[str, str]:
     """Return tokens of Alice by the names of their kinds, for Notes and another application."""
-    first = alice.open_session(client=client)
-    _key_id, key = make_key(first)
-    of_key = token_of(client, key)
-    _app, session = set_up(first)
-    other = make_client(
+    first_session = alice.open_session(client=client)
+    _key_id, key = make_key(first_session)
+    key_token = token_of(client, key)
+    _app, session = set_up(first_session)
+    other_client = make_client(
         database,
         name="Other",
         grant_types=[*GRANT_TYPES, "client_credentials"],
@@ -49,11 +49,11 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
     )
 
     def redeem(application: Any, **columns: Any) -> Any:
-        code = granted_code(database, application, session, _ALL, **columns)
+        code = granted_code(database, application, session, _ALL_SCOPES, **columns)
         return application.redeem(client, code, redirect_uri=REDIRECT_URI).json
 
-    answer, named = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
-    of_other, elsewhere = redeem(other, nonce=NONCE), redeem(other, resource=OTHER_RESOURCE)
+    answer, with_resource = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
+    of_other, elsewhere = redeem(other_client, nonce=NONCE), redeem(other_client, resource=OTHER_RESOURCE)
     agent = make_client(
         database,
         CALLBACK,
@@ -63,7 +63,7 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
         metadata_url=URL,
         fetched_until="infinity",
     )
-    code = granted_code(database, agent, session, _ALL, nonce=NONCE, redirect_uri=CALLBACK)
+    code = granted_code(database, agent, session, _ALL_SCOPES, nonce=NONCE, redirect_uri=CALLBACK)
     of_document = Client(URL, None, "none").redeem(client, code, redirect_uri=CALLBACK).json
     device = begin(client, make_television(database))
     grant(database, alice.id, device.client.id)
@@ -74,19 +74,19 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
         session=session.id,
     )
     of_device = device.poll().json
-    ask = {"grant_type": "client_credentials"}
+    form = {"grant_type": "client_credentials"}
     logout = {name: claims_of(answer["id_token"])[name] for name in ("sub", "aud", "sid")}
     return {
         "session": session.access_token,
         "second step": alice.sign_in(client=client).access_token,
-        "API key": of_key,
+        "API key": key_token,
         "client": answer["access_token"],
-        "client, with resource": named["access_token"],
+        "client, with resource": with_resource["access_token"],
         "another client": of_other["access_token"],
         "another client, elsewhere": elsewhere["access_token"],
-        "client_credentials": other.post(client, "/oauth/token", **ask).json["access_token"],
-        "client_credentials, with resource": other.post(
-            client, "/oauth/token", **ask, resource=RESOURCE
+        "client_credentials": other_client.post(client, "/oauth/token", **form).json["access_token"],
+        "client_credentials, with resource": other_client.post(
+            client, "/oauth/token", **form, resource=RESOURCE
         ).json["access_token"],
         "device": of_device["access_token"],
         "client of a document": of_document["access_token"],

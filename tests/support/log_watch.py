@@ -13,16 +13,16 @@ SECRET = re.compile(
     r"(?:Correct|Wrong|Another|New)-Horse|the-service-role-key-of-these-tests|\beyJ[\w-]{10,}\.[\w-]{10,}|\$2[aby]\$\d\d\$|whsec_"
     r"|(?<![\w/+-])(?:[\w-]{56}|[\w-]{43})(?![\w/+-])"
 )
-found: list[str] = []
+leaks: list[str] = []
 
 
-def scan_log(where: str, log: str) -> None:
+def scan_log(source: str, log: str) -> None:
     """Note each line of a log that contains a secret."""
     if not SECRET.search(log):
         return
     for line in log.splitlines():
         if match := SECRET.search(_without_id(line)):
-            found.append(f"{where}: {match[0][:12]}… in {line[:300]}")
+            leaks.append(f"{source}: {match[0][:12]}… in {line[:300]}")
 
 
 def _without_id(line: str) -> str:
@@ -51,8 +51,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["secrets"] = found
-    elif found:
+        session.config.workeroutput["secrets"] = leaks
+    elif leaks:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -61,11 +61,11 @@ def pytest_testnodedown(node: Any) -> None:
     """Collect the findings of an xdist worker, which alone sees the logs of the services it started."""
     # A worker that crashed sends none.
     secrets = getattr(node, "workeroutput", {}).get("secrets", ())
-    found.extend(line for line in secrets if line not in found)
+    leaks.extend(line for line in secrets if line not in leaks)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if found:
+    if leaks:
         terminalreporter.section("SECRETS IN THE LOG", sep="=", red=True)
-        for line in found:
+        for line in leaks:
             terminalreporter.line(line)

@@ -9,6 +9,8 @@ from tests.support.processes import children_of, free_port, serves, wait_until
 
 
 class Metered:
+    """A service with metrics, inside the context; `client` sends requests, and `text` reads the metrics."""
+
     def __init__(self, serve: Any, command: list[str] | None = None, **changes: Any) -> None:
         self.address = f"127.0.0.1:{free_port()}"
         self._serving = serve(command, AUTH_METRICS_BIND=self.address, **changes)

@@ -148,7 +148,7 @@ def assert_turned_back(page: Page) -> None:
     assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
 
 
-def told(*, name: str = "", picture: str = "", handle: str = "") -> dict[str, Any]:
+def profile_metadata(*, name: str = "", picture: str = "", handle: str = "") -> dict[str, Any]:
     """Return the members of metadata for what a provider tells of a user, by the names that clients read."""
     members = dict.fromkeys(("name", "full_name"), name) | dict.fromkeys(("avatar_url", "picture"), picture)
     members |= dict.fromkeys(("user_name", "preferred_username"), handle)
@@ -159,8 +159,8 @@ def external(
     provider: str, subject: str, email: str | None = None, verified: bool = False, **data: Any
 ) -> dict[str, Any]:
     """Return the expected identity of a provider."""
-    own = {"sub": subject, "email": email, "email_verified": verified} | data
-    return identity(provider, "", identity_data=own, last_sign_in_at=A_TIMESTAMP)
+    data_of_identity = {"sub": subject, "email": email, "email_verified": verified} | data
+    return identity(provider, "", identity_data=data_of_identity, last_sign_in_at=A_TIMESTAMP)
 
 
 def new_user(
@@ -171,7 +171,7 @@ def new_user(
     identities = [external(provider, subject, email, has_email, **data)]
     if has_email:
         identities.append(identity("email", email or "", last_sign_in_at=None))
-    names = [provider, "email"] if has_email else [provider]
+    providers = [provider, "email"] if has_email else [provider]
     confirmed = (
         {"email_confirmed_at": A_TIMESTAMP, "confirmed_at": A_TIMESTAMP}
         if has_email
@@ -180,7 +180,7 @@ def new_user(
     changes = {
         "email": email if has_email else None,
         "identities": identities,
-        "app_metadata": {"provider": provider, "providers": names},
+        "app_metadata": {"provider": provider, "providers": providers},
         "user_metadata": data,
         "last_sign_in_at": A_TIMESTAMP,
     }

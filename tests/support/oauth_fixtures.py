@@ -62,8 +62,8 @@ def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Ite
 
 @pytest.fixture
 def forgetful() -> Iterator[Callable[[Any], None]]:
-    """Let an application know nothing of its providers until the end of the test: what one of them said of itself
-    in another test must not decide in this one."""
+    """Return a function that makes an application forget its providers' documents, which it may have read in another
+    test."""
     with pytest.MonkeyPatch.context() as patch:
 
         def forget(app: Any) -> None:

@@ -57,19 +57,19 @@ class OidcProvider:
     def id_token(self, person: str, redirect_uri: str) -> str:
         """Return an id_token as a native application gets it: log in, agree, and redeem the code."""
         browser = UserAgent()
-        asked = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": redirect_uri}
-        asked |= {
+        query = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": redirect_uri}
+        query |= {
             "scope": "openid email profile",
             "code_challenge_method": "S256",
             "code_challenge": CHALLENGE,
         }
-        browser.visit(f"{self.issuer}/authorize/?{urlencode(asked)}")
+        browser.visit(f"{self.issuer}/authorize/?{urlencode(query)}")
         browser.submit(username=person, password=PASSWORD)
         page = browser.submit(allow="Authorize", stop=lambda url: url.startswith(redirect_uri))
         (code,) = parse_qs(urlsplit(page.url).query)["code"]
-        redeemed = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
-        redeemed |= {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "code_verifier": VERIFIER}
-        return requests.post(f"{self.issuer}/token/", data=redeemed, timeout=60).json()["id_token"]
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+        form |= {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "code_verifier": VERIFIER}
+        return requests.post(f"{self.issuer}/token/", data=form, timeout=60).json()["id_token"]
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (
@@ -100,7 +100,7 @@ def serve(directory: Path, port: int, redirect_uris: list[str]) -> None:
         "oauth2_provider",
     ]
     settings.configure(
-        SECRET_KEY="of a provider that knows nobody's secret",
+        SECRET_KEY="of a provider for tests",
         ALLOWED_HOSTS=["127.0.0.1"],
         ROOT_URLCONF="tests.support.oidc_provider",
         INSTALLED_APPS=apps,

@@ -24,15 +24,15 @@ def unpack(directory: Path, commit: str = schema.OLDEST_COMMIT, files: str = SER
     """
     command = f"git archive --format=zip {commit} {files}"
     try:
-        done = subprocess.run(command.split(), cwd=CHECKOUT, capture_output=True, check=True)
+        archive = subprocess.run(command.split(), cwd=CHECKOUT, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", b"").decode().strip() or error
         pytest.skip(f"NO UPGRADE IS TESTED: the history of the checkout is missing ({reason})")
-    zipfile.ZipFile(io.BytesIO(done.stdout)).extractall(directory)
+    zipfile.ZipFile(io.BytesIO(archive.stdout)).extractall(directory)
     return directory
 
 
-def copy_this(directory: Path) -> Path:
+def copy_checkout(directory: Path) -> Path:
     """Write the service and SQL of the checkout below a directory, to be changed; return it."""
     for name in SERVICE.split():
         if (CHECKOUT / name).is_dir():

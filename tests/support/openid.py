@@ -41,18 +41,18 @@ class Client:
         """Send a form, authenticated by the registered method."""
         if self.method == "client_secret_basic":
             return http.post(path, data=form, headers=self.basic)
-        own = {"client_id": self.id} | ({"client_secret": self.secret} if self.secret else {})
-        return http.post(path, data=own | form)
+        credentials = {"client_id": self.id} | ({"client_secret": self.secret} if self.secret else {})
+        return http.post(path, data=credentials | form)
 
     def redeem(self, http: Any, code: str, **form: str) -> Any:
-        sent = {"grant_type": "authorization_code", "code": code, "code_verifier": VERIFIER}
+        usual = {"grant_type": "authorization_code", "code": code, "code_verifier": VERIFIER}
         return self.post(
-            http, "/oauth/token", **{name: value for name, value in (sent | form).items() if value}
+            http, "/oauth/token", **{name: value for name, value in (usual | form).items() if value}
         )
 
     def refresh(self, http: Any, refresh_token: str, **form: str) -> Any:
-        sent = {"grant_type": "refresh_token", "refresh_token": refresh_token}
-        return self.post(http, "/oauth/token", **sent, **form)
+        usual = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        return self.post(http, "/oauth/token", **usual, **form)
 
 
 def make_client(database: Rows, redirect_uri: str = REDIRECT_URI, **columns: Any) -> Client:
@@ -62,9 +62,9 @@ def make_client(database: Rows, redirect_uri: str = REDIRECT_URI, **columns: Any
     hashed = secret and hashlib.sha256(secret.encode()).digest()
     defaults = {"name": "Grafana", "redirect_uris": [redirect_uri], "grant_types": GRANT_TYPES}
     row = defaults | columns | {"secret_hash": hashed}
-    names = ", ".join(row)
+    columns_of_row = ", ".join(row)
     values = ", ".join(f"%({name})s" for name in row)
-    inserted = f"INSERT INTO oauth_clients ({names}) VALUES ({values}) RETURNING id::text"
+    inserted = f"INSERT INTO oauth_clients ({columns_of_row}) VALUES ({values}) RETURNING id::text"
     return Client(database.value(inserted, **row), secret, method)
 
 
@@ -88,8 +88,8 @@ def authorize_path(client_id: str, /, **parameters: str | None) -> str:
         "code_challenge": CHALLENGE,
         "code_challenge_method": "S256",
     } | parameters
-    sent = {name: value for name, value in query.items() if value is not None}
-    return f"/oauth/authorize?{urlencode(sent)}"
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"/oauth/authorize?{urlencode(given)}"
 
 
 def answer(url: str, redirect_uri: str = REDIRECT_URI) -> dict[str, str]:
@@ -179,6 +179,6 @@ def claims_of(token: str) -> dict[str, Any]:
 
 def assert_refused(response: Any, error: str, status: int = 400, description: Any = A_SENTENCE) -> None:
     """Assert that a response is an error of RFC 6749."""
-    found = (response.status_code, response.json["error"], response.json["error_description"])
-    assert found == (status, error, description)
+    answer_of_error = (response.status_code, response.json["error"], response.json["error_description"])
+    assert answer_of_error == (status, error, description)
     assert response.headers["Cache-Control"] == "no-store"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-# Of a new checkout, first.
+# The story of a new checkout runs first.
 STORY = "tests/test_story.py"
 # The files that take longest, longest first, so that no worker has one of them left when the others are done.
 SLOW = (

@@ -2,12 +2,12 @@
 
 from tests.support.gunicorn_settings import settings_of
 
-_given = settings_of("tests/support/long_timeouts.conf.py")
-globals().update(_given)
+_settings = settings_of("tests/support/long_timeouts.conf.py")
+globals().update(_settings)
 
 
 def post_worker_init(worker):
-    _given["post_worker_init"](worker)
+    _settings["post_worker_init"](worker)
     import os
 
     import dns.resolver

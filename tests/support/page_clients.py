@@ -23,7 +23,7 @@ class PageClient:
 
     def __init__(
         self,
-        here: str,
+        origin: str,
         application: str,
         client: Any,
         service_role: Any,
@@ -31,7 +31,7 @@ class PageClient:
         rows: Rows,
         deliver: Callable[[], Any],
     ):
-        self.here, self.application = here, application
+        self.origin, self.application = origin, application
         self.client, self.service_role, self.outbox, self.rows = client, service_role, outbox, rows
         self.deliver = deliver
         self.check: Check = lambda name: None
@@ -98,7 +98,7 @@ class HttpPageClient(PageClient):
         self.press("preferences", language=language)
 
     def link_to(self, path: str) -> str:
-        return self.visitor.link_to(path).removeprefix(self.here)
+        return self.visitor.link_to(path).removeprefix(self.origin)
 
     def visit(self, path: str) -> None:
         self.visitor.visit(path)
@@ -110,8 +110,8 @@ class HttpPageClient(PageClient):
 class ChromiumPageClient(PageClient):
     """Clicks on the buttons. Turns off the browser's checks of fields, to see the service's pages."""
 
-    def __init__(self, page: Browser, here: str, *around: Any) -> None:
-        super().__init__(here, f"{here.replace('localhost', '127.0.0.1')}/health", *around)
+    def __init__(self, page: Browser, origin: str, *around: Any) -> None:
+        super().__init__(origin, f"{origin.replace('localhost', '127.0.0.1')}/health", *around)
         self.page = page
 
     def shows(self, name: str, sentence: str) -> None:
@@ -128,16 +128,16 @@ class ChromiumPageClient(PageClient):
         self.page.forget()
 
     def link_to(self, path: str) -> str:
-        return self.page.run(f"document.querySelector('a[href*=\"{path}\"]').href").removeprefix(self.here)
+        return self.page.run(f"document.querySelector('a[href*=\"{path}\"]').href").removeprefix(self.origin)
 
     def visit(self, path: str) -> None:
         if "#" in path:  # a page that differs only in its fragment is not loaded again
             self.page.open("about:blank")
-        self.page.open(self.here + path)
+        self.page.open(self.origin + path)
 
     def press(self, action: str, /, **fields: str) -> None:
-        found = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
-        assert found, f"no form leads to {action}: {self.page.text}"
+        is_found = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
+        assert is_found, f"no form leads to {action}: {self.page.text}"
         self.page.click_on("window.pressed")
         # Also until a page has sent the browser to another website.
         self.page.wait(

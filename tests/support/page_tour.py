@@ -17,7 +17,7 @@ from tests.support.users import PASSWORD
 
 ALICE, BOB, DAVE = "alice@example.com", "bob@example.com", "dave@example.com"
 PHONE = "+491701234567"
-# Follows the rules that the page ticks off, and is refused.
+# The weak password follows the rules that the page ticks off, and is refused.
 WEAK, WRONG, NEW = "Passw0rd-1", "Wrong-Horse-1", "Fresh-Horse-2"
 # Further settings of every service of the tour, besides its addresses and Google.
 SETTINGS = {
@@ -75,10 +75,10 @@ def signing_in(page_client: PageClient) -> None:
     page_client.visit("/sign-in")
     page_client.press("sign-in/code", email=ALICE)
     page_client.shows("sign-in by code", "Check your inbox")
-    sent = page_client.outbox.last(ALICE)
-    page_client.press("sign-in/verify", code=sent.wrong_code)
+    message = page_client.outbox.last(ALICE)
+    page_client.press("sign-in/verify", code=message.wrong_code)
     page_client.shows("sign-in by code, wrong", "This code is wrong")
-    page_client.press("sign-in/verify", code=sent.code)
+    page_client.press("sign-in/verify", code=message.code)
     page_client.shows("account, new", "Your account")
     page_client.visit(with_application)
     page_client.shows("continue", "Continue as alice@example.com")
@@ -117,10 +117,10 @@ def forgetting(page_client: PageClient) -> None:
     page_client.shows("forgot-password", "Forgot your password?")
     page_client.press("forgot-password")
     page_client.shows("forgot-password, code", "Check your inbox")
-    sent = page_client.outbox.last(ALICE)
-    page_client.press("forgot-password/verify", code=sent.wrong_code)
+    message = page_client.outbox.last(ALICE)
+    page_client.press("forgot-password/verify", code=message.wrong_code)
     page_client.shows("forgot-password, wrong code", "This code is wrong")
-    page_client.press("forgot-password/verify", code=sent.code)
+    page_client.press("forgot-password/verify", code=message.code)
     page_client.shows("new-password", "Choose a new password")
     page_client.press("new-password", password=WEAK)
     page_client.shows("new-password, weak", "This password is too common.")
@@ -132,10 +132,10 @@ def by_phone(page_client: PageClient) -> None:
     page_client.visit("/sign-up")
     page_client.press("sign-up", email=PHONE, password=PASSWORD)
     page_client.shows("sign-up by phone, code", "Check your phone")
-    sent = page_client.outbox.last(PHONE)
-    page_client.press("sign-up/verify", code=sent.wrong_code)
+    message = page_client.outbox.last(PHONE)
+    page_client.press("sign-up/verify", code=message.wrong_code)
     page_client.shows("sign-up by phone, wrong code", "This code is wrong")
-    page_client.press("sign-up/verify", code=sent.code)
+    page_client.press("sign-up/verify", code=message.code)
     page_client.forget()
     page_client.visit("/sign-in")
     page_client.press("sign-in", email=PHONE, password=WRONG)
@@ -183,7 +183,7 @@ def links(page_client: PageClient) -> None:
     page_client.press("verify")
     page_client.shows("welcome, after a link", "Acme")
     page_client.rows.run("UPDATE factors SET verified_at = now() - interval '8 days', last_step = NULL")
-    passkeys.register_response(session, Authenticator(), origin=page_client.here)
+    passkeys.register_response(session, Authenticator(), origin=page_client.origin)
     allow(page_client.rows, alice.id, insert_public_client(page_client.rows))
     insert_key(page_client.rows, alice.id)
     page_client.visit(path("undo", page_client.outbox.last(ALICE, "email_changed").token))
@@ -202,24 +202,24 @@ def elsewhere(page_client: PageClient) -> None:
     """Links that another browser has asked for, and the pages of that browser."""
     page_client.person()
 
-    def leave(column: str = "browser_hash = 'another'") -> None:
-        page_client.rows.run(f"UPDATE one_time_tokens SET {column}")
+    def change_link(change: str = "browser_hash = 'another'") -> None:
+        page_client.rows.run(f"UPDATE one_time_tokens SET {change}")
 
     page_client.visit("/sign-in")
     page_client.press("sign-in/code", email=ALICE)
     waits = page_client.link_to("sign-in/code?")
     page_client.visit(waits)
     page_client.shows("sign-in by code, waiting", "The link hasn’t been opened yet.")
-    leave("spent_at = now()")
+    change_link("spent_at = now()")
     page_client.visit(waits)
     page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser")
     page_client.visit("/forgot-password")
     page_client.press("forgot-password", email=ALICE)
     waits = page_client.link_to("forgot-password/code?")
-    leave("spent_at = now()")
+    change_link("spent_at = now()")
     page_client.visit(waits)
     page_client.shows("forgot-password, used elsewhere", "If you chose a new password there")
-    leave("browser_hash = 'another', spent_at = NULL")
+    change_link("browser_hash = 'another', spent_at = NULL")
     page_client.visit(path("recovery", page_client.outbox.last(ALICE, "recovery").token))
     page_client.shows("link of another browser", "not in this browser")
     page_client.press("verify")
@@ -228,16 +228,16 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.visit("/sign-up")
     page_client.press("sign-up", email=DAVE, password=PASSWORD)
     waits = page_client.link_to("sign-up/code?")
-    leave("spent_at = now()")
+    change_link("spent_at = now()")
     page_client.visit(waits)
     page_client.shows("sign-up, used elsewhere", "Your email address is confirmed.")
-    leave("browser_hash = 'another', spent_at = NULL")
+    change_link("browser_hash = 'another', spent_at = NULL")
     page_client.visit(path("signup", page_client.outbox.last(DAVE).token))
     page_client.shows("link of a sign-up in another browser", "enter this code there")
     page_client.press("verify")
     page_client.shows("signed in, by a link of another browser", "You’re signed in")
     page_client.client.post("/magiclink", json={"email": ALICE, "code_challenge": CHALLENGE})
-    leave("user_agent = 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1'")
+    change_link("user_agent = 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1'")
     page_client.visit(path("magiclink", page_client.outbox.last(ALICE, "magiclink").token))
     page_client.shows("link of an application in another browser", "I requested it in this browser")
     page_client.press("verify")
@@ -261,8 +261,8 @@ def account(page_client: PageClient) -> None:
     page_client.shows("email, malformed", "Enter an email address")
     page_client.press("account/email", email="new@example.com")
     page_client.shows("email, code", "Check your inbox")
-    sent = page_client.outbox.last("new@example.com")
-    page_client.press("account/email/verify", code=sent.wrong_code)
+    message = page_client.outbox.last("new@example.com")
+    page_client.press("account/email/verify", code=message.wrong_code)
     page_client.shows("email, wrong code", "This code is wrong")
     page_client.visit(page_client.link_to("account/email/code?"))
     page_client.shows("email, waiting", "The link hasn’t been opened yet.")
@@ -358,10 +358,10 @@ def deleting(page_client: PageClient) -> None:
     page_client.shows("confirm, wrong", "That isn’t your password.")
     page_client.press("account/confirm/code")
     page_client.shows("confirm, code", "We sent a code to a…@example.com.")
-    sent = page_client.outbox.last(ALICE, "reauthentication")
-    page_client.press("account/confirm", nonce=sent.wrong_code)
+    message = page_client.outbox.last(ALICE, "reauthentication")
+    page_client.press("account/confirm", nonce=message.wrong_code)
     page_client.shows("confirm, wrong code", "This code is wrong")
-    page_client.press("account/confirm", nonce=sent.code)
+    page_client.press("account/confirm", nonce=message.code)
     page_client.shows("delete", "Delete your account?")
     page_client.press("account/delete")
     page_client.shows("delete, not confirmed", "Select the checkbox to confirm.")
@@ -410,7 +410,7 @@ def second_step(page_client: PageClient) -> None:
     """Every kind of second factor, which the API has set up before the browser signs in."""
     app, session = factors.set_up(page_client.person().sign_in(client=page_client.client), "Phone")
     recovery = session.post("/factors/recovery-codes", json={}).json["codes"]
-    response = passkeys.register_response(session, Authenticator(), origin=page_client.here)
+    response = passkeys.register_response(session, Authenticator(), origin=page_client.origin)
     assert response.status_code == 200, response.text
     page_client.sign_in()
     page_client.shows("second step", "One more step")
@@ -447,7 +447,7 @@ def second_step(page_client: PageClient) -> None:
 
 def skipped_step(page_client: PageClient) -> None:
     session = page_client.person().sign_in(client=page_client.client)
-    response = passkeys.register_response(session, Authenticator(), origin=page_client.here)
+    response = passkeys.register_response(session, Authenticator(), origin=page_client.origin)
     assert response.status_code == 200, response.text
     page_client.visit(
         f"/sign-in?{urlencode({'redirect_to': page_client.application, 'code_challenge': CHALLENGE})}"
@@ -465,30 +465,30 @@ def consenting(page_client: PageClient) -> None:
     """An application asks for everything."""
     page_client.person()
     client_id = insert_client(page_client.rows, page_client.application, name="Grafana", is_dynamic=True)
-    asked = {"redirect_uri": page_client.application, "scope": " ".join(SCOPES), "login_hint": ALICE}
-    page_client.visit(authorize_path(client_id, **asked))
+    parameters = {"redirect_uri": page_client.application, "scope": " ".join(SCOPES), "login_hint": ALICE}
+    page_client.visit(authorize_path(client_id, **parameters))
     page_client.shows("sign-in, for an application", "Sign in to Acme")
     page_client.press("sign-in", password=PASSWORD)
     page_client.shows("consent", "Grafana wants to:")
     document = {"metadata_url": "https://agent.example/client.json", "is_dynamic": True}
     agent_id = insert_client(page_client.rows, page_client.application, name="Agent", **document)
-    page_client.visit(authorize_path(agent_id, **asked))
+    page_client.visit(authorize_path(agent_id, **parameters))
     page_client.shows("consent, by a document", "agent.example wants to:")
-    page_client.visit(authorize_path(client_id, **asked, prompt="login"))
+    page_client.visit(authorize_path(client_id, **parameters, prompt="login"))
     page_client.shows("confirm, for an application", "Grafana asks you to sign in again.")
-    page_client.visit(authorize_path(client_id, **asked))
+    page_client.visit(authorize_path(client_id, **parameters))
     page_client.press("sign-out")
     page_client.press("sign-in", email=ALICE, password=PASSWORD)
     page_client.rows.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
     page_client.press("oauth/consent")
     page_client.shows("consent, refused", "You can’t use Grafana")
     page_client.press("oauth/consent")
-    page_client.visit(authorize_path(client_id, **asked, prompt="none login"))
+    page_client.visit(authorize_path(client_id, **parameters, prompt="none login"))
     page_client.shows("invalid request", "isn’t set up correctly")
     page_client.visit("/oauth/consent?authorization_id=" + "x" * 43)
     page_client.shows("consent, expired", "This request has expired")
     page_client.rows.run("UPDATE oauth_clients SET allowed_roles = '{}'")
-    page_client.visit(authorize_path(client_id, **asked))
+    page_client.visit(authorize_path(client_id, **parameters))
     page_client.press("oauth/consent", action="approve")
 
 
@@ -498,8 +498,8 @@ def connecting(page_client: PageClient) -> None:
     television = make_television(page_client.rows)
 
     def enter() -> None:
-        asked = {"client_id": television.id, "scope": "openid email"}
-        codes = page_client.client.post("/oauth/device_authorization", json=asked).json
+        form = {"client_id": television.id, "scope": "openid email"}
+        codes = page_client.client.post("/oauth/device_authorization", json=form).json
         page_client.visit(f"/device?user_code={codes['user_code']}")
 
     enter()
@@ -547,12 +547,12 @@ def organizations(page_client: PageClient) -> None:
     page_client.shows("name of an organization", "Name of the organization")
     page_client.press("name", name="Initech Inc.")
     page_client.shows("organization, renamed", "Initech Inc.")
-    asked = {"redirect_uri": page_client.application, "scope": "openid organization organizations"}
+    parameters = {"redirect_uri": page_client.application, "scope": "openid organization organizations"}
     client_id = insert_client(page_client.rows, page_client.application, name="Grafana")
-    page_client.visit(authorize_path(client_id, **asked))
+    page_client.visit(authorize_path(client_id, **parameters))
     page_client.shows("consent, for the organization", "You’ll use it as a member of")
     alice.sign_in(client=page_client.client).post("/organizations", json={"name": "Hooli", "slug": "hooli"})
-    page_client.visit(authorize_path(client_id, **asked))
+    page_client.visit(authorize_path(client_id, **parameters))
     page_client.shows("consent, for which organization", "For which organization?")
     page_client.rows.run("DELETE FROM organizations WHERE slug = 'hooli'")
     page_client.visit(f"{path}/sign-in")

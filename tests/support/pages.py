@@ -23,7 +23,7 @@ def words(page: Page) -> str:
 
 
 def without_signature(url: str) -> str:
-    """Return a URL without the signature of what its page says has happened."""
+    """Return a URL without the signature of the result that its page shows."""
     return re.sub(r"((?:done|error_code)=[a-z_-]+)\.[0-9]{10}\.[0-9a-f]{64}", r"\1", url)
 
 
@@ -50,8 +50,8 @@ class Visitor(UserAgent):
 
     def link(self, text: str) -> str | None:
         """Return the URL of the link of the current page that has this text."""
-        found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(text)}</a>', self.page.text)
-        return urljoin(self.page.url, html.unescape(found[1])) if found else None
+        match = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(text)}</a>', self.page.text)
+        return urljoin(self.page.url, html.unescape(match[1])) if match else None
 
     def pages(self) -> Iterator[Page]:
         """Yield the current page of a list, and those that follow it."""
@@ -78,11 +78,11 @@ class Visitor(UserAgent):
             self.plant("latchkey_waiting", one_time.new_token())
         cookie = self.cookie("latchkey_waiting")
         assert cookie
-        kept: dict[str, Any] = {"address": address, "has_asked": has_asked, "lifetime": 3600}
+        columns: dict[str, Any] = {"address": address, "has_asked": has_asked, "lifetime": 3600}
         hashed = one_time.hash_token(cookie.value)
-        return queries.keep_typed_address(self._parts.db, browser_hash=hashed, **kept).id
+        return queries.keep_typed_address(self._parts.db, browser_hash=hashed, **columns).id
 
-    def told(self, **values: str) -> str:
+    def result_query(self, **values: str) -> str:
         """Return the query with which the service shows a result in this browser."""
         name = f"{'__Host-' if self.origin.startswith('https:') else ''}{VISIT}"
         cookie = self.cookie(name)
@@ -115,9 +115,9 @@ class Visitor(UserAgent):
 
     def link_to(self, path: str) -> str:
         """Return the URL of the first link of the current page that begins with a path and a query."""
-        found = re.search(rf'href="([./]*{re.escape(html.escape(path))}[^"]*)"', self.page.text)
-        assert found, f"no link leads to {path}"
-        return urljoin(self.page.url, html.unescape(found[1]))
+        match = re.search(rf'href="([./]*{re.escape(html.escape(path))}[^"]*)"', self.page.text)
+        assert match, f"no link leads to {path}"
+        return urljoin(self.page.url, html.unescape(match[1]))
 
     def remove(self, kind: str) -> Page:
         """Follow the first link that removes something of a kind, and confirm it."""

@@ -26,7 +26,7 @@ def register(session: Any, **attributes: Any) -> tuple[Authenticator, dict[str, 
 
 
 def assertion(client: Any, authenticator: Authenticator, **changes: Any) -> dict[str, Any]:
-    """Return the body that signs in."""
+    """Return the body of a request that signs in."""
     body = client.post("/passkeys/authentication/options", json={}).json
     return {
         "challenge_id": body["challenge_id"],

@@ -13,9 +13,9 @@ _PAGES = Path(__file__).parents[2] / "docs" / "pages"
 # Width, height, dark, and the width in the picture.
 _VIEWS = ((1280, 720, False, 640), (320, 640, False, 200), (1280, 720, True, 640), (320, 640, True, 200))
 # Its first screen on a desktop is a picture of its own, because the whole page is too high for some documents.
-_HIGH = "account-with-everything"
+_HIGH_PAGE = "account-with-everything"
 # The README shows this one and the overview at a third of its width: both are narrow, and twice as sharp.
-_NARROW = "sign-in"
+_NARROW_PAGE = "sign-in"
 
 
 class Pictures:
@@ -30,12 +30,12 @@ class Pictures:
         name = re.sub(r"[^a-z]+", "-", state.lower()).strip("-")
         if name not in self._shown:
             return
-        if name == _HIGH:
+        if name == _HIGH_PAGE:
             self._page.resize(1280, 900)
             self._page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
             self._write("account", self._page.photograph())
             self._page.run("document.documentElement.style.overflow = ''")
-        if name == _NARROW:
+        if name == _NARROW_PAGE:
             self._page.resize(960, 1480, zoom=2)
             self._page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
             self._write(name, self._page.photograph())
@@ -93,11 +93,11 @@ UPDATE users SET email = 'carol@acme.example' WHERE role = 'admin';
 """
 
 
-def take_overview(page: Browser, here: str, rows: Rows) -> None:
+def take_overview(page: Browser, origin: str, rows: Rows) -> None:
     """Take the picture of docs/console.md, as an administrator who is signed in."""
     rows.run(_TWO_MONTHS)
     page.resize(1280, 1974, zoom=2)
-    page.open(f"{here}/console")
+    page.open(f"{origin}/console")
     page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
     picture = base64.b64decode(page.photograph())
     (_PAGES.parent / "console" / "overview.webp").write_bytes(picture)

@@ -31,7 +31,7 @@ class Postgres:
         self._server.stop()
 
     def end(self, number: int) -> None:
-        """Signal the first process: SIGINT (fast), SIGQUIT (immediate) or SIGKILL."""
+        """Shut down by a signal to the first process: SIGINT (fast), SIGQUIT (immediate) or SIGKILL."""
         pids = self.processes()
         os.kill(pids[0], number)
         # The backends of a killed Postgres end a moment later; until then none can start on their data.
@@ -84,25 +84,25 @@ class Postgres:
         # Close the database to all roles meanwhile, so that no client takes the place of a terminated
         # connection.
         url = make_dsn(self.url, dbname="template1")
-        taken = [psycopg2.connect(url)]
-        taken[0].autocommit = True
-        with taken[0].cursor() as cursor:
+        connections = [psycopg2.connect(url)]
+        connections[0].autocommit = True
+        with connections[0].cursor() as cursor:
             cursor.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
 
             def are_ours() -> bool:
                 cursor.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'"
                 )
-                ended, had = cursor.rowcount, len(taken)
+                terminated, before = cursor.rowcount, len(connections)
                 with contextlib.suppress(psycopg2.OperationalError):
                     while True:
-                        taken.append(psycopg2.connect(url))
+                        connections.append(psycopg2.connect(url))
                 # A client that is about to be refused still has a slot until then.
                 time.sleep(0.2)
-                return ended == 0 and len(taken) == had
+                return terminated == 0 and len(connections) == before
 
             try:
                 wait_until(are_ours, 20)
             finally:
                 cursor.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
-        return taken
+        return connections

@@ -53,7 +53,7 @@ class Part:
 
     @property
     def signature(self) -> str:
-        """The name, of a function with the types of its parameters."""
+        """The name; of a function, with the types of its parameters."""
         if self.is_view:
             return self.name
         listed = _within(self.code[self.code.index("(") :])
@@ -66,7 +66,7 @@ class Part:
 
     @property
     def rights(self) -> str:
-        """What must follow a function that runs as the owner."""
+        """The statement that must follow a function that runs as its owner, or nothing."""
         runs_as_owner = "SECURITY DEFINER" in self.code
         return f"\n\nREVOKE ALL ON FUNCTION {self.name} FROM PUBLIC;" if runs_as_owner else ""
 
@@ -109,9 +109,9 @@ class Release:
 
     def reached(self, *, with_triggers: bool) -> set[str]:
         """Return the names of the functions and views that something calls: nodes, or triggers, too."""
-        others = [part for parts in self.parts.values() for part in parts if not part.name]
+        nameless = [part for parts in self.parts.values() for part in parts if not part.name]
         names: set[str] = set()
-        waiting = [self.callers, *(part.code for part in others if with_triggers)]
+        waiting = [self.callers, *(part.code for part in nameless if with_triggers)]
         while waiting:
             text = waiting.pop()
             for name in self.functions.keys() - names:
@@ -123,12 +123,12 @@ class Release:
 
 def read(root: Path) -> Release:
     files = sorted((root / "sql" / "functions").glob("*.sql"))
-    others = [
+    other_files = [
         root / "schema.sql",
         *sorted((root / "sql").glob("*.sql")),
         *sorted((root / "auth").rglob("*.sql")),
     ]
-    callers = "\n".join(re.sub(r"--[^\n]*", "", path.read_text()) for path in others)
+    callers = "\n".join(re.sub(r"--[^\n]*", "", path.read_text()) for path in other_files)
     return Release({path.name: list(parts_of(path.read_text())) for path in files}, callers)
 
 
@@ -153,44 +153,46 @@ class Plan:
     problems: list[str]
 
 
-def plan(now: Release, before: Release) -> Plan:
-    used, used_before = now.reached(with_triggers=True), before.reached(with_triggers=False)
+def plan(current: Release, previous_release: Release) -> Plan:
+    used, used_before = current.reached(with_triggers=True), previous_release.reached(with_triggers=False)
     only_before = used_before - used
-    previous = {part.name for part in now.parts.get(FILE, [])}
+    previous = {part.name for part in current.parts.get(FILE, [])}
     return Plan(
-        dict(_files(now, before, used, only_before)),
+        dict(_files(current, previous_release, used, only_before)),
         sorted(
-            part.drop for name in now.functions.keys() - used - only_before for part in now.functions[name]
+            part.drop
+            for name in current.functions.keys() - used - only_before
+            for part in current.functions[name]
         ),
         [
             *(f"{name} is in {FILE}, but this release calls it" for name in sorted(previous & used)),
-            *_differences(now, before, used & used_before),
+            *_differences(current, previous_release, used & used_before),
         ],
     )
 
 
 def _files(
-    now: Release, before: Release, used: Iterable[str], only_before: Iterable[str]
+    current: Release, previous_release: Release, used: Iterable[str], only_before: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
-    for file, parts in now.parts.items():
-        kept = [part for part in parts if part.name in used or not part.name]
-        if file != FILE and kept != parts:
-            yield file, "".join(part.text for part in kept).lstrip()
+    for file, parts in current.parts.items():
+        remaining = [part for part in parts if part.name in used or not part.name]
+        if file != FILE and remaining != parts:
+            yield file, "".join(part.text for part in remaining).lstrip()
     moved = [
         part.text.strip("\n") + part.rights
-        for parts in before.parts.values()
+        for parts in previous_release.parts.values()
         for part in parts
         if part.name in only_before
     ]
     previous = HEADER + "\n\n".join(moved) + "\n" if moved else ""
-    if previous != "".join(part.text for part in now.parts.get(FILE, [])):
+    if previous != "".join(part.text for part in current.parts.get(FILE, [])):
         yield FILE, previous
 
 
-def _differences(now: Release, before: Release, names: Iterable[str]) -> Iterator[str]:
+def _differences(current: Release, previous_release: Release, names: Iterable[str]) -> Iterator[str]:
     for name in sorted(names):
-        codes = {part.signature: part.code for part in now.functions[name]}
-        for part in before.functions.get(name, []):
+        codes = {part.signature: part.code for part in current.functions[name]}
+        for part in previous_release.functions.get(name, []):
             if part.signature not in codes:
                 yield f"{part.signature} is missing: nodes of {NAME} call it"
             elif codes[part.signature] != part.code:
@@ -199,19 +201,19 @@ def _differences(now: Release, before: Release, names: Iterable[str]) -> Iterato
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
-        before = read(oldest_release.unpack(Path(directory), COMMIT))
-    planned = plan(read(ROOT), before)
-    for problem in planned.problems:
+        previous = read(oldest_release.unpack(Path(directory), COMMIT))
+    changes = plan(read(ROOT), previous)
+    for problem in changes.problems:
         print(problem, file=sys.stderr)
-    if planned.problems:
+    if changes.problems:
         return 1
-    for file, text in planned.files.items():
+    for file, text in changes.files.items():
         path = sql.DIRECTORY / "functions" / file
         if text:
             path.write_text(text)
         else:
             path.unlink()
-    for statement in planned.drops:
+    for statement in changes.drops:
         print(statement)
     return 0
 

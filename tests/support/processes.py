@@ -57,14 +57,14 @@ def wait_until(condition: Callable[[], T], seconds: float = 60) -> T:
 
 
 def _claim_block() -> tuple[socket.socket, int]:
-    """Return the first port of a block that no other test process uses, and what keeps the others off it.
+    """Return a socket that claims a block of ports among the test processes, and the block's first port.
 
     The blocks are below the ports of outgoing connections: one of those could be taken before it is bound.
     """
     for number in range(120):
-        first = 20_000 + (os.getpid() + number) % 120 * 100
+        port = 20_000 + (os.getpid() + number) % 120 * 100
         with suppress(OSError):
-            return socket.create_server(("127.0.0.1", first)), first
+            return socket.create_server(("127.0.0.1", port)), port
     raise OSError("another process uses each block of ports")
 
 
@@ -89,7 +89,7 @@ def _is_free(port: int) -> bool:
 
 def processes_of(state_dir: Path) -> dict[int, str]:
     """Return the live processes of a state directory, with their command lines. Linux only."""
-    found = {}
+    commands = {}
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -102,8 +102,8 @@ def processes_of(state_dir: Path) -> dict[int, str]:
             or place.startswith(str(state_dir))
             or f"AUTH_STATE_DIR={state_dir}".encode() in environment
         ):
-            found[int(directory.name)] = command
-    return found
+            commands[int(directory.name)] = command
+    return commands
 
 
 def children_of(pid: int) -> list[int]:
@@ -150,11 +150,11 @@ def serves(pid: int) -> bool:
 
 def sockets_of(pid: int) -> set[str]:
     """Return the open sockets of a process, as named in /proc. Linux only."""
-    found = set()
+    names = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
-            found.add(os.readlink(descriptor))
-    return {name for name in found if name.startswith("socket:")}
+            names.add(os.readlink(descriptor))
+    return {name for name in names if name.startswith("socket:")}
 
 
 def as_user(name: str | None) -> dict[str, Any]:
@@ -214,14 +214,16 @@ class Service:
     def _start(self) -> None:
         # A separate session, as in a terminal, so that a signal can go to the whole group.
         with self._output.open("wb") as output, self._log.open("wb") as log:
-            how: dict[str, Any] = {
+            options: dict[str, Any] = {
                 "stdin": subprocess.DEVNULL,
                 "stdout": output if self._log_to is None else self._log_to,
                 "stderr": log if self._log_to is None else self._log_to,
                 "start_new_session": True,
                 **as_user(self._user),
             }
-            self.process = subprocess.Popen(self._command, cwd=self._directory, env=self._environment, **how)
+            self.process = subprocess.Popen(
+                self._command, cwd=self._directory, env=self._environment, **options
+            )
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
@@ -336,11 +338,11 @@ def python_for(user: str) -> tuple[list[str], dict[str, str]] | None:
             f"import sys, gunicorn, psycopg2; assert sys.version_info[:2] == {sys.version_info[:2]}",
         ]
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 command, **as_user(user), cwd=CHECKOUT, env=environment, capture_output=True, check=False
             )
         except OSError:
             continue
-        if done.returncode == 0:
+        if result.returncode == 0:
             return [python, *GUNICORN], environment
     return None

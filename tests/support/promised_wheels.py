@@ -25,17 +25,17 @@ def problem(machine: tuple[str, str], minor: int) -> str | None:
     command += ["--only-binary", ":all:", "--no-deps", "--ignore-installed", "--target", "unused"]
     command += ["--implementation", "cp", "--python-version", f"3.{minor}", "-r", "constraints.txt"]
     command += [argument for tag in TAGS[machine] for argument in ("--platform", tag)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+    result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    return None if result.returncode == 0 else result.stderr.strip().splitlines()[-1]
 
 
 def main() -> None:
     is_whole = True
     for machine, oldest in make_venv.OLDEST.items():
         for minor in range(oldest, make_venv.NEWEST + 1):
-            found = problem(machine, minor)
-            is_whole = is_whole and found is None
-            print(f"{' '.join(machine)}, Python 3.{minor}: {found or 'all wheels'}", flush=True)
+            missing = problem(machine, minor)
+            is_whole = is_whole and missing is None
+            print(f"{' '.join(machine)}, Python 3.{minor}: {missing or 'all wheels'}", flush=True)
     sys.exit(not is_whole)
 
 

@@ -43,11 +43,11 @@ def plan_of(url: str, name: str, first: str | None = None, mode: str = "auto", /
                 cursor.execute(statement.execute(), values)
                 cursor.execute("ROLLBACK TO run")
             cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute()}", values)
-            ((explained,),) = cursor.fetchall()
+            ((explanation,),) = cursor.fetchall()
     finally:
         connection.rollback()
         connection.close()
-    nodes = list(_nodes(explained[0]["Plan"]))
+    nodes = list(_nodes(explanation[0]["Plan"]))
     return Plan(
         {node["Index Name"] for node in nodes if "Index Name" in node},
         {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"},

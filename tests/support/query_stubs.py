@@ -1,6 +1,6 @@
 """Writes sql/queries.pyi, the types of the statements as Postgres describes them. `make queries` calls this.
 
-Not with psycopg2, which cannot describe a statement without executing it.
+It uses psycopg 3, because psycopg2 cannot describe a statement without executing it.
 """
 
 import tempfile

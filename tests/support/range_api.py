@@ -12,10 +12,10 @@ def sha1(password: str) -> str:
 
 
 class RangeStub(LocalServer):
-    """`asked` are the prefixes and headers; `behaviour`, `status` and `body` replace the answer."""
+    """`requests` are the prefixes and headers; `behaviour`, `status` and `body` replace the answer."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.status, self.behaviour, self.body = 200, "", ""
         count_of = {sha1(password): count for password, count in counts.items()}
         stub = self
@@ -25,15 +25,17 @@ class RangeStub(LocalServer):
 
             def do_GET(self) -> None:
                 prefix = self.path.removeprefix("/range/")
-                stub.asked.append((prefix, dict(self.headers.items())))
+                stub.requests.append((prefix, dict(self.headers.items())))
                 if stub.behaviour:
                     misbehave(self.wfile, stub.behaviour, self.over)
                     self.close_connection = True
                     return
-                found = {hash[5:]: count for hash, count in count_of.items() if hash.startswith(prefix)}
+                counts_by_suffix = {
+                    hash[5:]: count for hash, count in count_of.items() if hash.startswith(prefix)
+                }
                 # As the real one: padding has the count 0.
-                found |= {sha1(f"{prefix} {n}")[5:]: 0 for n in range(3)}
-                lines = [f"{suffix}:{count}" for suffix, count in sorted(found.items())]
+                counts_by_suffix |= {sha1(f"{prefix} {n}")[5:]: 0 for n in range(3)}
+                lines = [f"{suffix}:{count}" for suffix, count in sorted(counts_by_suffix.items())]
                 self.reply(stub.status, {}, (stub.body or "\r\n".join(lines)).encode())
 
             @property

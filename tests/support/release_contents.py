@@ -1,6 +1,7 @@
 """List the packages that a release installs, as CycloneDX: `python -m tests.support.release_contents WHEEL`.
 
-From requirements.lock, so that it has those of every Python, and with the licences of THIRD_PARTY.md, as some packages declare none.
+The packages come from requirements.lock, which has those of every Python, and their licences from THIRD_PARTY.md, as
+some packages declare none.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ def contents(wheel: Path) -> dict[str, Any]:
             "bom-ref": f"pkg:pypi/{name}@{version}",
             "purl": f"pkg:pypi/{name}@{version}",
             "licenses": _licences(licences[name]),
-            # Several files, of which a machine installs one.
+            # A machine installs one of these files.
             "externalReferences": [
                 {
                     "type": "distribution",
@@ -70,7 +71,7 @@ def contents(wheel: Path) -> dict[str, Any]:
 
 
 def main(wheel: Path) -> None:
-    # Of the extra `release`.
+    # The extra `release` installs this package.
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
 

@@ -15,12 +15,12 @@ class ReverseProxy(LocalServer):
         class Forwarder(Handler):
             def do_GET(self) -> None:
                 headers = {name: value for name, value in self.headers.items() if name != "Host"}
-                sent = headers.get("X-Forwarded-For")
+                forwarded = headers.get("X-Forwarded-For")
                 peer = self.client_address[0]
-                if forwards == "replace" or (forwards == "append" and not sent):
+                if forwards == "replace" or (forwards == "append" and not forwarded):
                     headers["X-Forwarded-For"] = peer
                 elif forwards == "append":
-                    headers["X-Forwarded-For"] = f"{sent}, {peer}"
+                    headers["X-Forwarded-For"] = f"{forwarded}, {peer}"
                 if proto:
                     headers["X-Forwarded-Proto"] = proto
                 response = requests.get(target + self.path, headers=headers, timeout=60)

@@ -43,17 +43,19 @@ def set_up(session: Session) -> tuple[Authenticator, str, Session]:
     return key, factor_id, session_of(session.client, verify(session, factor_id, key))
 
 
-def enrol_in_browser(page: Browser, here: str, session: Session, name: str) -> None:
+def enrol_in_browser(page: Browser, origin: str, session: Session, name: str) -> None:
     """Enrol the browser's authenticator by the API, as an application does."""
     factor_id = enrol(session, name)
-    origins = {"rpId": "localhost", "rpOrigins": [here]}
-    asked = session.post(f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": origins})
-    options = json.dumps(asked.json["webauthn"]["credential_options"]["publicKey"])
-    page.open(f"{here}/sign-in")
+    origins = {"rpId": "localhost", "rpOrigins": [origin]}
+    challenge = session.post(
+        f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": origins}
+    )
+    options = json.dumps(challenge.json["webauthn"]["credential_options"]["publicKey"])
+    page.open(f"{origin}/sign-in")
     credential = page.run(
         "navigator.credentials.create({ publicKey:"
         f" PublicKeyCredential.parseCreationOptionsFromJSON({options}) }}).then((made) => made.toJSON())"
     )
     answer = {"type": "create", "credential_response": credential, **origins}
-    body = {"challenge_id": asked.json["id"], "webauthn": answer}
+    body = {"challenge_id": challenge.json["id"], "webauthn": answer}
     assert session.post(f"/factors/{factor_id}/verify", json=body).status_code == 200

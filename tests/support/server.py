@@ -48,8 +48,8 @@ class ServerClient(Methods):
 
     def __init__(self, port: int) -> None:
         self.port = port
-        # Not by a limit of keep-alive connections: with it, httpx may close one that it has just given to
-        # another thread.
+        # Close connections by the header and not by a limit of keep-alive connections: with that, httpx may close one
+        # that it has just given to another thread.
         self._http = httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
             timeout=60,
@@ -71,7 +71,7 @@ class ServerClient(Methods):
         return response
 
     def set_cookie(self, name: str, value: str) -> None:
-        # In place of one that the server has set: of two with one name, neither counts.
+        # Replace the cookie that the server has set: of two with one name, neither counts.
         self._http.cookies.set(name, value, domain="127.0.0.1")
 
     def forget_cookies(self) -> None:
@@ -100,32 +100,32 @@ class _Silent(WSGIRequestHandler):
         pass
 
 
-def at_once(count: int, act: Callable[[int], T]) -> list[T]:
-    """Call `act(0)` … `act(count - 1)` in as many threads, started at the same moment, and return the
+def at_once(count: int, call: Callable[[int], T]) -> list[T]:
+    """Call `call(0)` … `call(count - 1)` in as many threads, started at the same moment, and return the
     results.
     """
     start = Barrier(count)
 
-    def begin(number: int) -> T:
+    def run(number: int) -> T:
         start.wait()
-        return act(number)
+        return call(number)
 
     with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(begin, range(count)))
+        return list(threads.map(run, range(count)))
 
 
 @contextmanager
-def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
-    """Repeat acts, each in its own thread, and return their growing lists of results."""
+def repeated(*calls: Callable[[], Any]) -> Iterator[list[list[Any]]]:
+    """Repeat calls, each in its own thread, and yield their growing lists of results."""
     is_over = threading.Event()
-    results: list[list[Any]] = [[] for _ in acts]
+    results: list[list[Any]] = [[] for _ in calls]
 
     def repeat(number: int) -> None:
         while not is_over.wait(0.02):
-            results[number].append(acts[number]())
+            results[number].append(calls[number]())
 
-    with ThreadPoolExecutor(len(acts)) as threads:
-        running = [threads.submit(repeat, number) for number in range(len(acts))]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        running = [threads.submit(repeat, number) for number in range(len(calls))]
         try:
             yield results
         finally:
@@ -134,8 +134,8 @@ def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
             each.result()
 
 
-def until_served(act: Callable[[], Any]) -> Any:
-    """Return the first response that is not 503."""
-    while (response := act()).status_code == 503:
+def until_served(send: Callable[[], Any]) -> Any:
+    """Send a request until the response is not 503, and return that."""
+    while (response := send()).status_code == 503:
         assert response.headers["Retry-After"]
     return response

@@ -90,11 +90,11 @@ def serve(environment, state_dir: Path, all_rows: Rows) -> Any:
     class Serving:
         def __init__(self, command: list[str] | None = None, **changes: str) -> None:
             self._directory = tempfile.TemporaryDirectory(prefix="latchkey-tests-")
-            state = Path(self._directory.name).resolve() / "var"
+            directory = Path(self._directory.name).resolve() / "var"
             shutil.copytree(
-                state_dir, state, ignore=lambda _, names: {*names} - {*kept_secrets.FILES.values()}
+                state_dir, directory, ignore=lambda _, names: {*names} - {*kept_secrets.FILES.values()}
             )
-            self.service = Service(state, command=command, **shared | changes)
+            self.service = Service(directory, command=command, **shared | changes)
 
         def __enter__(self) -> tuple[Service, ServerClient]:
             # A test that used no rows may have left the fingerprints of its service's keys.

@@ -1,5 +1,5 @@
-"""The service's gunicorn configuration, with a name server that answers for the names below `SLOW` when a test lets
-it: they do not exist. A thread that looks one up waits meanwhile, as in glibc: gevent can't interrupt it.
+"""The service's gunicorn configuration, with a name server that does not answer for names below `SLOW` until a test
+lets it: they do not exist. A thread that looks one up waits, as in glibc, and gevent cannot interrupt it.
 """
 
 from tests.support.gunicorn_settings import settings_of
@@ -16,7 +16,7 @@ _find = _socket.getaddrinfo
 
 def _find_or_wait(host, *arguments):
     if str(host).endswith(SLOW):
-        # Not Python's socket, which gevent has replaced.
+        # The C module's socket: gevent has replaced Python's.
         connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         connection.connect(("127.0.0.1", int(_os.environ["SLOW_NAMES_PORT"])))
         connection.send(host.encode() + b"\n")

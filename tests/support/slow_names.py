@@ -11,14 +11,14 @@ SLOW = ".slow.example"
 
 
 class SlowNames(ThreadingTCPServer):
-    """`asked` are the names in order, and `over` ends all lookups."""
+    """`looked_up` are the names in order, and `over` ends all lookups."""
 
     daemon_threads = True
     request_queue_size = 64
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Lookup)
-        self.asked: list[str] = []
+        self.looked_up: list[str] = []
         self.over = threading.Event()
         self.command = [sys.executable, *GUNICORN, "--config", "tests/support/slow_names.conf.py"]
         self.settings = {"SLOW_NAMES_PORT": str(self.server_address[1])}
@@ -39,5 +39,5 @@ class _Lookup(StreamRequestHandler):
     server: SlowNames
 
     def handle(self) -> None:
-        self.server.asked.append(self.rfile.readline().decode().strip())
+        self.server.looked_up.append(self.rfile.readline().decode().strip())
         self.server.over.wait()

@@ -132,7 +132,7 @@ class MailServer:
 
 
 class _LongLines(SMTP):
-    # Of AUTH (RFC 4954, section 4).
+    # The limit for AUTH (RFC 4954, section 4).
     line_length_limit = 12_288
 
 
@@ -144,7 +144,7 @@ class _TokenController(_Controller):
 
 
 class TokenMailServer(MailServer):
-    """Takes access tokens by SASL XOAUTH2. `shown` has the user and token of each try.
+    """Takes access tokens by SASL XOAUTH2. `credentials` has the user and token of each try.
 
     It accepts the tokens in `accepted`; `refusals` are replies instead, for the next tries.
     """
@@ -154,14 +154,14 @@ class TokenMailServer(MailServer):
     def __init__(self, *accepted: str, **options: Any) -> None:
         self.accepted = set(accepted)
         self.refusals: list[str] = []
-        self.shown: list[tuple[str, str]] = []
+        self.credentials: list[tuple[str, str]] = []
         super().__init__(auth_exclude_mechanism=["LOGIN", "PLAIN"], auth_require_tls=False, **options)
 
     async def auth_XOAUTH2(self, server: Any, args: list[str]) -> AuthResult:
         user, token, *rest = base64.b64decode(args[1]).decode().split("\1")
         assert rest == ["", ""]
         token = token.removeprefix("auth=Bearer ")
-        self.shown.append((user.removeprefix("user="), token))
+        self.credentials.append((user.removeprefix("user="), token))
         if self.refusals:
             return AuthResult(success=False, handled=False, message=self.refusals.pop(0))
         if token in self.accepted:
@@ -234,7 +234,7 @@ class BadMailServer:
                 if self._behaviour != "wait" or not self.released.wait(20):
                     self._misbehave(connection)
                     return False
-            if stage == "END":  # before the client knows
+            if stage == "END":  # record it before the client gets the reply
                 self.taken.append(recipient)
             connection.sendall(f"{reply}\r\n".encode())
             return True

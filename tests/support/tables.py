@@ -29,7 +29,7 @@ SELECT u.email
  WHERE o.last_sign_in_at IS DISTINCT FROM coalesce(u.last_sign_in_at, '-infinity')
 """
 
-# `empty` runs VACUUM in every call of this number.
+# `empty` runs VACUUM once in this number of calls.
 _TESTS_BETWEEN_VACUUMS = 40
 _GROWN_TABLES = """
 SELECT string_agg(format('%%I', relname), ', ') AS tables
@@ -48,10 +48,10 @@ class Lock:
         self._threads = threads
         self._waiting = 0
 
-    def start(self, act: Callable[[], Any]) -> Future[Any]:
+    def start(self, call: Callable[[], Any]) -> Future[Any]:
         """Run `act` in a thread until it waits for a lock, and return its future."""
         self._waiting += 1
-        future = self._threads.submit(act)
+        future = self._threads.submit(call)
         wait_until(lambda: future.done() or self._rows.waiting() == self._waiting)
         assert not future.done(), f"it did not wait: {future.result()}"
         return future
@@ -126,12 +126,12 @@ class Rows:
     def everything(self, *tables: str) -> dict[str, list[Any]]:
         """Return the contents of these tables, or of all tables, to see whether a request changed anything.
 
-        Rows of the audit log with a reason are left out: a recorded refusal is not a change. So is what a
-        delivery process did last.
+        Rows of the audit log with a reason are left out, because a recorded refusal is not a change, and so is the
+        table of what a delivery process did last.
         """
-        each = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row WHERE to_jsonb(row) ->> 'reason' IS NULL)"
-        written = [table for table in self._tables if table != "last_done"]
-        parts = ", ".join(each.format(table) for table in tables or written)
+        rows_of_table = "'{0}', (SELECT coalesce(json_agg(row ORDER BY row::text), '[]') FROM {0} AS row WHERE to_jsonb(row) ->> 'reason' IS NULL)"
+        present = [table for table in self._tables if table != "last_done"]
+        parts = ", ".join(rows_of_table.format(table) for table in tables or present)
         return self.value(self._prepared(f"SELECT json_build_object({parts})"))
 
     @contextmanager
@@ -197,11 +197,11 @@ class Rows:
             self.run(f"VACUUM {tables}")
 
     def truncate(self) -> None:
-        """Delete all rows with their space, which scans of later tests would read, after a test of many rows."""
+        """Delete all rows and free their space after a test of many rows, because scans of later tests would read it."""
         self.run(f"TRUNCATE {', '.join(self._tables)}")
 
     def _prepared(self, statement: str) -> str:
-        """Return a function that executes a prepared statement, which takes longer to plan than to run."""
+        """Prepare a statement, which takes longer to plan than to run, and return the statement that executes it."""
         if statement not in self._names:
             self._names[statement] = f"statement_{len(self._names)}"
             self.run(f"PREPARE {self._names[statement]} AS {statement}")

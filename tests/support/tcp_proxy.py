@@ -28,7 +28,7 @@ class TcpProxy:
         self._listener: socket.socket | None = None
         self._ends: list[socket.socket] = []
         self._lock = threading.Lock()
-        # Not any free port: while this is closed, an outgoing connection could take that.
+        # A port of our block: while the proxy is closed, no outgoing connection can take it.
         self.port = free_port()
         self.open()
 

@@ -1,5 +1,5 @@
-"""Ten times the service's patience with everything that it waits for, for tests on a busy machine: each deadline of
-less than ten seconds. And messages of strangers that are due at once.
+"""About ten times each deadline of the service below ten seconds, for tests on a busy machine; messages of strangers
+are due at once.
 """
 
 import os

@@ -48,8 +48,8 @@ class TlsPostgres(TcpProxy):
 
 
 def _both_ways(near: ssl.SSLSocket, far: socket.socket) -> None:
-    """Forward in one thread, as OpenSSL allows no two on one connection, and Python 3.11 takes no lock."""
-    with contextlib.suppress(ValueError):  # of a socket that another thread has closed
+    """Forward in one thread: OpenSSL does not allow two on one connection, and Python 3.11 takes no lock."""
+    with contextlib.suppress(ValueError):  # another thread has closed the socket
         while True:
             ready = [near] if near.pending() else select.select([near, far], [], [])[0]
             for source in ready:

@@ -43,7 +43,7 @@ class Tool(LocalServer):
 
 
 class ToolProxy:
-    """A proxy, which serves inside the context. `replaced` are addresses of the text, and what they are here."""
+    """A proxy, which serves inside the context. `replaced` maps addresses of the text to those of the test."""
 
     program: str
     package: str | None
@@ -52,9 +52,9 @@ class ToolProxy:
 
     def __init__(self, directory: Path, text: str, host: str, replaced: Mapping[str, str]) -> None:
         self.port, self.log, self.directory = free_port(), directory / "proxy.log", directory
-        for documented, own in replaced.items():
+        for documented, actual in replaced.items():
             assert documented in text
-            text = text.replace(documented, own)
+            text = text.replace(documented, actual)
         self.host, self.netloc = host, f"{host}:{self.port}"
         program = find_program(self.program, self.package, f"NOT TESTED WITH {self.program.upper()}")
         self.command = self._configure(program, text)
@@ -84,9 +84,11 @@ class ToolProxy:
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
         """Send a request for the tool. Names of headers have `__` for `-`."""
-        sent = {"Host": self.netloc} | {name.replace("__", "-"): value for name, value in headers.items()}
+        all_headers = {"Host": self.netloc} | {
+            name.replace("__", "-"): value for name, value in headers.items()
+        }
         url = f"http://127.0.0.1:{self.port}{path}"
-        return httpx.request(method, url, headers=sent, timeout=60, trust_env=False)
+        return httpx.request(method, url, headers=all_headers, timeout=60, trust_env=False)
 
     def ask_raw(self, head: str) -> str:
         """Send the head of a request as it is, and return the status line."""

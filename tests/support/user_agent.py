@@ -224,12 +224,12 @@ class UserAgent:
     def _store(self, header: str, url: str) -> None:
         pair, *attributes = header.split(";")
         name, _, value = pair.strip().partition("=")
-        said = {
+        named = {
             key.strip().lower(): text.strip()
             for key, _, text in (attribute.partition("=") for attribute in attributes)
         }
-        same_site = said.get("samesite", "").lower()
-        secure = "secure" in said
+        same_site = named.get("samesite", "").lower()
+        secure = "secure" in named
         host = urlsplit(url).hostname or ""
         is_refused = (
             (secure and not _is_trustworthy(url))
@@ -237,21 +237,21 @@ class UserAgent:
             or (name.startswith("__Secure-") and not secure)
             or (
                 name.startswith("__Host-")
-                and not (secure and "domain" not in said and said.get("path") == "/")
+                and not (secure and "domain" not in named and named.get("path") == "/")
             )
         )
         if is_refused:
             return
-        path = said.get("path", "")
+        path = named.get("path", "")
         if not path.startswith("/"):
             path = urlsplit(url).path.rpartition("/")[0] or "/"
         self.cookies = [
             cookie for cookie in self.cookies if (cookie.name, cookie.host, cookie.path) != (name, host, path)
         ]
-        if said.get("max-age") != "0":
+        if named.get("max-age") != "0":
             # Without SameSite a cookie is Lax.
             kind = same_site if same_site in ("strict", "none") else "lax"
-            self.cookies.append(Cookie(name, value, host, path, secure, "httponly" in said, kind))
+            self.cookies.append(Cookie(name, value, host, path, secure, "httponly" in named, kind))
 
 
 def origin_of(url: str) -> str:

@@ -23,7 +23,7 @@ ALICE, DAVE, MALLORY = "alice@example.com", "dave@example.com", "mallory@evil.ex
 NEW_EMAIL, MALLORYS_PASSWORD = "new@example.com", "Mallorys-Horse-1"
 # 8 KiB as JSON, the most that a user may have of each kind. Random, or a cookie would be compressed.
 LARGEST_METADATA = {"x": "".join(random.Random(0).choices(ascii_letters, k=8192 - len('{"x": ""}')))}
-# Hashes of it by their cost.
+# Hashes of `PASSWORD` by their cost.
 _hashes: dict[int, str] = {}
 
 
@@ -79,9 +79,9 @@ class Session(Methods):
         return self
 
     def remove_identity(self, provider: str, **proof: str) -> Any:
-        """Ask to remove the identity of a provider, `email` or `phone`; one that does not exist if it is not shown."""
-        shown = self.get("/user").json.get("identities", [])
-        ids = {each["provider"]: each["id"] for each in shown}
+        """Ask to remove the identity of a provider, `email` or `phone`. Sends a random id if the user has none."""
+        identities = self.get("/user").json.get("identities", [])
+        ids = {each["provider"]: each["id"] for each in identities}
         return self.delete(f"/user/identities/{ids.get(provider, uuid.uuid4())}", json=proof)
 
     def refresh(self) -> Any:
@@ -141,7 +141,7 @@ def register(client: Any, service_role: dict[str, str], email: str, role: str | 
     return Person(client, response.json["id"], email)
 
 
-# As POST /admin/users does.
+# Inserts a user as POST /admin/users does.
 _INSERT = """PREPARE insert_person (text, text, text, text, text) AS
 WITH made AS (
   INSERT INTO users (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by,

@@ -23,7 +23,7 @@ _CREATED = re.compile(
     r"^CREATE OR REPLACE (FUNCTION|TRIGGER|VIEW) (\w+)(.*?)(?=^(?:CREATE|INSERT|REVOKE) |\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_WRITTEN = r"\b(?:INSERT INTO|UPDATE|DELETE FROM) {}\b"
+_WRITES = r"\b(?:INSERT INTO|UPDATE|DELETE FROM) {}\b"
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ def _functions_of(filename: str) -> dict[tuple[int, str], Function]:
     functions = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            lines = filled & set(range(first, (node.end_lineno or first) + 1))
+            start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            lines = filled & set(range(start, (node.end_lineno or start) + 1))
             inner = {
                 line
                 for each in ast.walk(node)
                 if isinstance(each, ast.FunctionDef) and each is not node
                 for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)
             }
-            functions[first, node.name] = Function(path, node.name, frozenset(lines - inner))
+            functions[start, node.name] = Function(path, node.name, frozenset(lines - inner))
     return functions
 
 
@@ -145,7 +145,7 @@ def sql_of(statements: set[str]) -> set[str]:
 
 def _reaches(text: str, name: str, body: str) -> bool:
     if table := re.match(r".*? ON (\w+)", body, re.DOTALL) if "EXECUTE FUNCTION" in body else None:
-        return bool(re.search(_WRITTEN.format(table[1]), text))
+        return bool(re.search(_WRITES.format(table[1]), text))
     return bool(
         re.search(rf"\b{name}\b" if body.startswith("CREATE OR REPLACE VIEW") else rf"\b{name}\(", text)
     )
@@ -155,7 +155,7 @@ def _reaches(text: str, name: str, body: str) -> bool:
 def _created() -> dict[str, str]:
     """Return the functions, all of one name together, views and triggers, each with its text.
 
-    Without triggers on what applications hold, which the story has none of.
+    Leaves out the triggers of back-channel logout: the story has no applications.
     """
     created: dict[str, str] = {}
     for path in sorted({*schema.FUNCTIONS.glob("*.sql")} - {schema.FUNCTIONS / "backchannel_logout.sql"}):

@@ -20,6 +20,6 @@ def build_wheel(
     shutil.copytree(source, folder / "checkout", ignore=ignored)
     change(folder / "checkout")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist")]
-    done = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
     return next((folder / "dist").glob("latchkey*.whl"))

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.answers import assert_error, page_of
-from tests.support.audit import act, clear_history
+from tests.support.audit import clear_history, record
 from tests.support.openid import insert_client
 from tests.support.users import register
 
@@ -28,8 +28,8 @@ def path(request, client, service_role, database, alice, hooks) -> str:
     add = {
         "sessions": lambda _: alice.open_session(),
         "users": lambda number: register(client, service_role, f"user{number}@example.com"),
-        "timeline": lambda _: act(database, alice.id, "banned"),
-        "audit": lambda _: act(database, alice.id, "banned"),
+        "timeline": lambda _: record(database, alice.id, "banned"),
+        "audit": lambda _: record(database, alice.id, "banned"),
         "webhooks": lambda number: hooks.register(f"{URL}{number}"),
         "deliveries": lambda _: hooks.emit(),
         "clients": lambda _: insert_client(database),

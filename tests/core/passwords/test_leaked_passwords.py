@@ -174,14 +174,14 @@ class TestSigningIn:
 
     def test_network_is_not_asked(self, online, ranges, alice):
         answer = sign_in(online.test_client(), alice.email)
-        assert (answer.status_code, "weak_password" in answer.json, ranges.asked) == (200, False, [])
+        assert (answer.status_code, "weak_password" in answer.json, ranges.requests) == (200, False, [])
 
 
 class TestRanges:
     def test_api_learns_five_digits_and_is_asked_for_padding(self, online, ranges):
         body = {"email": "dave@example.com", "password": LEAKED}
         assert_leaked(online.test_client().post("/signup", json=body))
-        ((prefix, headers),) = ranges.asked
+        ((prefix, headers),) = ranges.requests
         assert (prefix, headers["Add-Padding"]) == (sha1(LEAKED)[:5], "true")
 
     @cases(
@@ -208,4 +208,4 @@ class TestRanges:
         with pytest.raises(Unfetched, match=r"/range/00000: it answered 503$"):
             leaked_file.write(path, api.fetch(range(3), 1))
         assert path.read_bytes() == b"before"
-        assert len(ranges.asked) == 4
+        assert len(ranges.requests) == 4

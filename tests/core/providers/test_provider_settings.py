@@ -167,4 +167,4 @@ def test_configured_endpoints_override_discovery(make_service, google, acme):
     addresses = {"ISSUER": google.url, "AUTHORIZE_URL": f"{google.url}/authorize"}
     service = make_service(**{f"AUTH_PROVIDER_GOOGLE_{name}": url for name, url in addresses.items()})
     service.signed_in("google")
-    assert acme.asked == []
+    assert acme.requests == []

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.audit import act, clear_history
+from tests.support.audit import clear_history, record
 from tests.support.users import PASSWORD
 
 ALICE = "11111111-1111-1111-1111-111111111111"
@@ -28,10 +28,10 @@ def look(operator, database):
 def test_entry_names_event_user_actor_network_and_details(alice, look, operator, database, carol):
     assert "No activity yet" in look()
     by_carol = {"actor": "user", "actor_id": carol.id}
-    act(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
-    act(database, ALICE, "user_deleted", origin=_BY_THE_KEY)
+    record(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
+    record(database, ALICE, "user_deleted", origin=_BY_THE_KEY)
     addresses = {"old_email": f"{'a' * 200}@example.com", "new_email": "new@example.com"}
-    act(database, alice.id, "email_changed", origin=by_carol, factor_id=ALICE, **addresses)
+    record(database, alice.id, "email_changed", origin=by_carol, factor_id=ALICE, **addresses)
     text = look()
     for part in (
         "banned permanently",
@@ -67,7 +67,7 @@ def test_filters_combine(look, database, alice, bob, carol):
     clear_history(database)
     for person, time in ((alice, "12:00:30"), (bob, "13:00:30")):
         for name, origin in (("banned", {"actor": "user", "actor_id": carol.id}), ("unbanned", _BY_THE_KEY)):
-            act(database, person.id, name, origin=origin | {"request_id": f"{name} {time[:2]}"})
+            record(database, person.id, name, origin=origin | {"request_id": f"{name} {time[:2]}"})
         set_time = "UPDATE audit_log SET at = %(at)s WHERE user_id = %(id)s"
         database.run(set_time, id=person.id, at=f"2026-01-02 {time}+00")
     for filters, count in (
@@ -86,7 +86,7 @@ def test_filters_combine(look, database, alice, bob, carol):
 
 
 def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
-    act(database, alice.id, *(f"act_{number:03}" for number in range(120)))
+    record(database, alice.id, *(f"act_{number:03}" for number in range(120)))
     look()
     numbers = [number for page in operator.pages() for number in re.findall(r"act (\d+)</div>", page.text)]
     assert sorted(map(int, numbers)) == list(range(120))
@@ -95,10 +95,10 @@ def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
 
 def test_filters_that_rarely_meet_are_searched_in_steps(look, operator, database, alice, monkeypatch):
     monkeypatch.setattr("auth.extensions.console.audit.REACH", 10)
-    act(database, alice.id, "banned", origin=_BY_THE_KEY)
+    record(database, alice.id, "banned", origin=_BY_THE_KEY)
     database.run("UPDATE audit_log SET at = at - interval '1 day'")
     for number in range(3):
-        act(database, alice.id, *(f"act_{number}_{each}" for each in range(8)))
+        record(database, alice.id, *(f"act_{number}_{each}" for each in range(8)))
     look(user=alice.email, action="banned")
     *searched, last = [page.text for page in operator.pages()]
     assert ["Searched back to" in text for text in searched] == [True, True]

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 from auth.core.text.labels import names
-from tests.support.audit import act, refuse
+from tests.support.audit import record, refuse
 from tests.support.links import SITE
 from tests.support.pages import Visitor
 from tests.support.pages import words as words_of
@@ -61,7 +61,7 @@ def test_pages_show_words_in_place_of_stored_names(armed, alice, database):
         "method": "webauthn",
     }
     for action in names("acts"):
-        act(database, alice.id, action, session_id="7", factor_type="totp", **details)
+        record(database, alice.id, action, session_id="7", factor_type="totp", **details)
     for action in names("refused"):
         refuse(database, alice.id, action, "weak_password")
     for reason in names("reasons"):

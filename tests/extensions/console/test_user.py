@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 
 from tests.support.api_keys import make_key, use
-from tests.support.audit import act, clear_history
+from tests.support.audit import clear_history, record
 from tests.support.factors import set_up
 from tests.support.links import PHONE
 from tests.support.pages import Visitor, words
@@ -181,7 +181,7 @@ class TestTimeline:
         assert entries(operator) == sentences[:25]
         # Concurrent writes do not shift a page.
         older = operator.link("Next")
-        act(database, alice.id, "banned")
+        record(database, alice.id, "banned")
         operator.visit(older)
         assert entries(operator) == sentences[25:50]
 

@@ -12,7 +12,7 @@ from tests.support.answers import A_UUID, assert_error
 from tests.support.checked_rows import statements_run
 from tests.support.commands import run_command
 from tests.support.links import OTHER_PHONE, PHONE, Outbox
-from tests.support.oauth import told
+from tests.support.oauth import profile_metadata
 from tests.support.pages import Visitor
 from tests.support.processes import free_port
 from tests.support.users import PASSWORD, sign_in, sign_up_anonymously
@@ -245,7 +245,7 @@ class TestProviders:
     def test_only_the_first_sign_in_asks(self, hooked, target, google):
         first = self.hand_in(hooked, google.id_token()).json["user"]
         (question,) = questions(target)
-        user = {"id": first["id"], "email": NEW, "user_metadata": told(name="Dave")}
+        user = {"id": first["id"], "email": NEW, "user_metadata": profile_metadata(name="Dave")}
         user |= {"is_anonymous": False, "app_metadata": {"provider": "google", "providers": ["google"]}}
         assert {name: question["user"][name] for name in user} == user
         assert hooked.signed_in("google").get("/user").json["id"] == first["id"]

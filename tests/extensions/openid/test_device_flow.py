@@ -8,7 +8,7 @@ import pytest
 
 from auth.extensions.openid.clients import DEVICE_CODE
 from tests.support.cases import cases
-from tests.support.devices import AGE, begin, make_television
+from tests.support.devices import AGE_POLLS, begin, make_television
 from tests.support.links import SITE
 from tests.support.openid import USERINFO, assert_refused, bearer, claims_of
 from tests.support.pages import Visitor, words
@@ -91,7 +91,7 @@ class TestTokens:
         self, client, device, visitor, alice, database
     ):
         assert_refused(device.poll(), "authorization_pending")
-        database.run(AGE)
+        database.run(AGE_POLLS)
         device.enter(visitor)
         assert_refused(device.poll(), "authorization_pending")
         visitor.press("device/consent", action="approve")
@@ -117,7 +117,7 @@ class TestTokens:
     def test_device_that_does_not_wait_has_to_wait_longer_for_good(self, device, database):
         answers = [device.poll().json["error"] for _ in range(3)]
         assert answers == ["authorization_pending", "slow_down", "slow_down"]
-        database.run(AGE)
+        database.run(AGE_POLLS)
         assert device.poll().json["error"] == "authorization_pending"
 
     def test_denied_device_is_told_so(self, device, visitor, database):

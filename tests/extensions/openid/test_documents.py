@@ -8,7 +8,7 @@ from auth.delivery import janitor
 from auth.extensions.openid import documents
 from auth.web.context import EXTENSION
 from tests.support.cases import cases
-from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC, URL, asked
+from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC_ADDRESS, URL, opened_page
 from tests.support.openid import Client, claims_of
 from tests.support.openid_flow import Application, allow
 from tests.support.pages import Visitor, words
@@ -24,12 +24,16 @@ def agent(application_of):
 def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
     web, agent, visitor, application_of, database
 ):
-    stranger = asked(Visitor(application_of))
+    stranger = opened_page(Visitor(application_of))
     assert (urlsplit(stranger.url).path, web.fetches, database.count("oauth_clients")) == ("/sign-in", 0, 0)
     assert "client_id%3Dhttps" in stranger.url
     text = words(agent.begin(visitor))
     assert text.index(HOST) < text.index("Agent Smith")
-    assert (URL in text.replace(" ", ""), web.connected, web.transactions) == (True, [(PUBLIC, 443)], [0])
+    assert (URL in text.replace(" ", ""), web.connected, web.transactions) == (
+        True,
+        [(PUBLIC_ADDRESS, 443)],
+        [0],
+    )
     tokens = agent.redeem(agent.returned(allow(visitor))["code"], resource="").json
     refreshed = agent.refresh(tokens["refresh_token"]).json
     for answer in (tokens, refreshed):
@@ -43,7 +47,7 @@ def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
     assert "code" in agent.returned(agent.begin(visitor, prompt="none"))
     assert (web.fetches, database.value("SELECT metadata_url FROM oauth_clients")) == (1, URL)
     id = database.value("SELECT id::text FROM oauth_clients")
-    assert asked(visitor, id).status == 400
+    assert opened_page(visitor, id).status == 400
     assert Client(id, None, "none").refresh(agent.http, refreshed["refresh_token"]).status_code == 401
     page = agent.begin(visitor, resource=URL)
     assert (page.status, "error=invalid_target" in page.text) == (400, True)
@@ -52,7 +56,7 @@ def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
 def test_changed_redirects_and_those_of_the_device_ask_again(web, agent, visitor, database):
     loopback = {"redirect_uri": "http://127.0.0.1:5000/callback"}
     for _ in range(2):
-        assert urlsplit(asked(visitor, **loopback).url).path == "/oauth/consent"
+        assert urlsplit(opened_page(visitor, **loopback).url).path == "/oauth/consent"
     agent.code(visitor)
     expire = "UPDATE oauth_clients SET fetched_until = now()"
     database.run(expire)
@@ -60,11 +64,11 @@ def test_changed_redirects_and_those_of_the_device_ask_again(web, agent, visitor
     assert (urlsplit(agent.begin(visitor).url).path, web.fetches) == ("/oauth/consent", 2)
     allow(visitor)
     assert "code" in agent.returned(agent.begin(visitor))
-    assert asked(visitor, **loopback).status == 400
+    assert opened_page(visitor, **loopback).status == 400
     # A document that cannot be fetched any more counts for nothing.
     database.run(expire)
     web.target.status = 404
-    assert asked(visitor).status == 400
+    assert opened_page(visitor).status == 400
 
 
 def test_consent_to_a_document_that_has_changed_meanwhile_counts_for_nothing(
@@ -99,7 +103,7 @@ UNUSABLE = [
 
 def why_refused(visitor, database, **parameters):
     """Return the problem that the user's history names for a refused request, which writes nothing else."""
-    page = asked(visitor, **parameters)
+    page = opened_page(visitor, **parameters)
     assert (page.status, database.count("oauth_clients")) == (400, 0)
     problem = database.value(
         "SELECT details ->> 'problem' FROM audit_log WHERE action = 'application_refused' ORDER BY at DESC LIMIT 1"
@@ -157,7 +161,7 @@ def test_document_may_prefer_another_authentication_and_name_its_type(web, patie
         DOCUMENT | methods | {"token_endpoint_auth_method": "private_key_jwt"},
         **{"Content-Type": "application/client+json; charset=utf-8"},
     )
-    assert urlsplit(asked(patient).url).path == "/oauth/consent"
+    assert urlsplit(opened_page(patient).url).path == "/oauth/consent"
 
 
 OTHER_URLS = f"""
@@ -172,7 +176,7 @@ https://agent\u3002example/x https://{HOST}/\u00e4
 
 @cases("url", [*OTHER_URLS.split(), f"https://{HOST}/ x"])
 def test_other_urls_are_no_client_ids(web, patient, database, url):
-    assert asked(patient, url).status == 400
+    assert opened_page(patient, url).status == 400
     assert (web.looked_up, database.count("oauth_clients")) == ([], 0)
 
 
@@ -184,19 +188,19 @@ def test_private_address_is_never_connected_to(web, patient, database, address):
 
 
 def test_other_hosts_are_refused_without_a_look_up(web, visitor, database):
-    assert asked(visitor, "https://evil.agent.example/x").status == 400
+    assert opened_page(visitor, "https://evil.agent.example/x").status == 400
     assert (web.looked_up, database.count("oauth_clients")) == ([], 0)
 
 
 def test_network_has_ten_fetches(web, make_app, alice):
     app = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS="*", AUTH_RATE_LIMITS_ENABLED="true")
     visitor = Visitor(app).with_session_of(alice)
-    statuses = [asked(visitor, f"{URL}/{number}").status for number in range(11)]
+    statuses = [opened_page(visitor, f"{URL}/{number}").status for number in range(11)]
     assert (statuses, web.fetches) == ([400] * 10 + [429], 10)
 
 
 def test_silent_request_of_a_stranger_fetches_nothing(web, application_of):
-    assert (asked(Visitor(application_of), prompt="none").status, web.fetches) == (400, 0)
+    assert (opened_page(Visitor(application_of), prompt="none").status, web.fetches) == (400, 0)
 
 
 def test_blocked_document_signs_nobody_in_until_it_is_unblocked(web, agent, visitor, service_role, database):
@@ -209,7 +213,7 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(web, agent, visi
     assert agent.userinfo(tokens["access_token"]).status_code == 401
     assert allow(visitor).status == 404
     database.run("UPDATE oauth_clients SET fetched_until = now()")
-    assert (asked(visitor).status, web.fetches) == (400, 1)
+    assert (opened_page(visitor).status, web.fetches) == (400, 1)
     agent.http.put(path, json={"is_blocked": False}, headers=service_role)
     assert agent.refresh(tokens["refresh_token"]).status_code == 400
     assert "code" in agent.authorized(visitor)

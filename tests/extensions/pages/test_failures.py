@@ -149,7 +149,7 @@ class TestStories:
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'factor_added'")
         other = Visitor(app)
         other.visit("/sign-in")
-        page = other.visit(f"/sign-in?{other.told(error_code='session_expired')}")
+        page = other.visit(f"/sign-in?{other.result_query(error_code='session_expired')}")
         assert ("signed out" in page.text, "Your session has ended." in page.text) == (False, True)
 
     def test_form_without_a_cookie_gets_a_page_that_says_so(self, visitor):

@@ -53,7 +53,7 @@ class TestSignUp:
     @cases(
         ("setting", "path", "status"), [("DISABLE_SIGNUP", "/sign-up", 403), ("AUTOCONFIRM", "/account", 200)]
     )
-    def test_disabled_sign_up_says_so_and_autoconfirm_signs_in_at_once(self, make_app, setting, path, status):
+    def test_disabled_sign_up_says_so_and_autoconfirm_sign_in_at_once(self, make_app, setting, path, status):
         visitor = Visitor(make_app(**{f"AUTH_{setting}": "true"}))
         assert ("Create an account" in visitor.visit("/sign-in").text) is (status == 200)
         visitor.visit("/sign-up")

@@ -111,7 +111,7 @@ def by_script(page_client: HttpPageClient, database) -> None:
 
 def from_other_sites(page_client: HttpPageClient, _database) -> None:
     """The forms of providers and applications."""
-    visitor, here = page_client.visitor, page_client.here
+    visitor, here = page_client.visitor, page_client.origin
     visitor.visit("/sign-in")
     begun = visitor.link_to("authorize?provider=google")
     came = visitor.visit(begun, stop=lambda url: "/callback?" in url)

@@ -11,7 +11,7 @@ from sql import queries
 from tests.support.answers import ANYTHING, assert_error, token_response
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer, PlainProvider
-from tests.support.oauth import new_user, told
+from tests.support.oauth import new_user, profile_metadata
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of
 
@@ -41,7 +41,9 @@ def assert_refused(response, database) -> None:
 class TestValidToken:
     def test_id_token_signs_in_without_a_client_secret(self, service, google):
         response = hand_in(service, google.id_token())
-        expected = new_user("google", "alice-at-google", "alice@example.com", **told(name="Alice"))
+        expected = new_user(
+            "google", "alice-at-google", "alice@example.com", **profile_metadata(name="Alice")
+        )
         assert (response.status_code, response.json) == (200, token_response(expected))
         session = session_of(service.client, response)
         assert session.get("/user").json == expected

@@ -250,7 +250,7 @@ class TestKeys:
         google.rotate()
         service.age("google", 60)
         service.signed_in("google")
-        google.asked.clear()
+        google.requests.clear()
         service.signed_in("google")
         assert "/jwks" not in google.paths()
 
@@ -266,7 +266,7 @@ class TestKeys:
         service = make_service()
         service.signed_in("google")
         service.age("google", 60)
-        google.asked.clear()
+        google.requests.clear()
         google.signing_key = signing_key("forged", 1)
         pages = at_once(6, lambda _: service.sign_in("google"))
         assert [fragment(page)["error_code"] for page in pages] == ["bad_oauth_callback"] * 6
@@ -297,7 +297,7 @@ class TestDiscovery:
     def test_discovery_document_of_another_issuer_is_refused(self, empty_service, google, issuer):
         google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
         empty_service.age("google", FAILED_FOR)
-        google.asked.clear()
+        google.requests.clear()
         assert_turned_back(empty_service.sign_in("google"))
         assert google.paths() == [google.DISCOVERY]
 
@@ -367,7 +367,7 @@ class TestGarbage:
             assert_turned_back(page)
         else:
             assert_failed(page, *FAILED)
-        assert thief.asked == []
+        assert thief.requests == []
         assert_nothing_happened()
 
     @pytest.mark.parametrize("endpoint", ["/user", "/user/emails"])
@@ -383,7 +383,7 @@ class TestGarbage:
         if endpoint == "/user" or "access_token" not in page.url:
             assert_failed(page, *FAILED)
             assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
-        assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
+        assert (thief.requests, database.count("users", "email IS NOT NULL")) == ([], 0)
 
     def test_https_issuer_must_not_redirect_to_http(self):
         issuer = "https://id.example.com"

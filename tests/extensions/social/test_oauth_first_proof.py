@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error, identity
 from tests.support.links import VERIFIER, WITH_CHALLENGE, assert_dead, hand_in
-from tests.support.oauth import external, fragment, link, query, told
+from tests.support.oauth import external, fragment, link, profile_metadata, query
 from tests.support.users import MALLORY, PASSWORD, Session, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 EMAIL = "alice@example.com"
 MALLORYS = {"email": EMAIL, "password": PASSWORD, "data": {"name": "Not Alice"}}
-ALICES = external("google", "alice-at-google", EMAIL, True, **told(name="Alice"))
+ALICES = external("google", "alice-at-google", EMAIL, True, **profile_metadata(name="Alice"))
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,12 @@ import pytest
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer
 from tests.support.links import hand_in
-from tests.support.oauth import FAILED, assert_failed, new_user, told
+from tests.support.oauth import FAILED, assert_failed, new_user, profile_metadata
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-OCTOCAT: dict[str, Any] = told(name="The Octocat", picture="https://avatars.example/u/1", handle="octocat")
+OCTOCAT: dict[str, Any] = profile_metadata(
+    name="The Octocat", picture="https://avatars.example/u/1", handle="octocat"
+)
 ALICES = {"email": "alice@example.com", "primary": True, "verified": True}
 
 
@@ -22,11 +24,16 @@ def test_new_user_gets_the_primary_address_and_github_is_called_as_its_documenta
     assert session.claims["amr"] == [
         {"method": "oauth", "timestamp": session.claims["iat"], "provider": "github"}
     ]
-    assert [asked.path for asked in github.asked] == [github.AUTHORIZE, github.TOKEN, "/user", "/user/emails"]
+    assert [asked.path for asked in github.requests] == [
+        github.AUTHORIZE,
+        github.TOKEN,
+        "/user",
+        "/user/emails",
+    ]
     of_client = {"client_id": github.client_id, "redirect_uri": service.callback("github")}
     exchanged = of_client | {"client_secret": github.client_secret}
     assert github.parameters(github.TOKEN).items() >= exchanged.items()
-    elsewhere = [asked for asked in github.asked if asked.path != github.TOKEN]
+    elsewhere = [asked for asked in github.requests if asked.path != github.TOKEN]
     assert not any(github.client_secret in str(asked) for asked in elsewhere)
     sent = service.leave(service.browser(), "github")
     assert sent.items() >= (of_client | {"scope": "read:user user:email"}).items()
@@ -92,10 +99,12 @@ class TestTwitter:
 
     def test_twitter_user_has_no_address_and_can_add_one(self, service, twitter, outbox):
         session = service.signed_in("twitter")
-        data: dict[str, Any] = told(name="X Dev", picture="https://pbs.example/1.jpg", handle="XDevelopers")
+        data: dict[str, Any] = profile_metadata(
+            name="X Dev", picture="https://pbs.example/1.jpg", handle="XDevelopers"
+        )
         assert session.get("/user").json == new_user("twitter", "2244994945", None, **data)
         assert (session.claims["email"], session.refresh().status_code) == ("", 200)
-        (exchange,) = [asked for asked in twitter.asked if asked.path == twitter.TOKEN]
+        (exchange,) = [asked for asked in twitter.requests if asked.path == twitter.TOKEN]
         assert exchange.headers["authorization"].startswith("Basic ")
         assert "client_secret" not in exchange.parameters
         assert session.put("/user", json={"email": "x@example.com"}).status_code == 200

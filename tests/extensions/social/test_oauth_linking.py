@@ -10,7 +10,7 @@ from tests.support.answers import assert_error, identity
 from tests.support.cases import cases
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import WITH_CHALLENGE, hand_in
-from tests.support.oauth import FAILED, assert_failed, external, fragment, new_user, told
+from tests.support.oauth import FAILED, assert_failed, external, fragment, new_user, profile_metadata
 from tests.support.server import at_once
 from tests.support.users import ALICE, DAVE, PASSWORD
 
@@ -49,7 +49,7 @@ def assert_untouched(database, alice):
 class TestTrustedProvider:
     def test_verified_address_signs_in_its_user_who_is_told(self, service, google, alice, database, outbox):
         before = alice.open_session()
-        data = told(name="Alice Liddell", picture="https://pictures.example/alice")
+        data = profile_metadata(name="Alice Liddell", picture="https://pictures.example/alice")
         be(google, "alice-at-google", alice.email, name=data["name"], picture=data["picture"])
         session = service.signed_in("google")
         user = session.get("/user").json
@@ -131,7 +131,7 @@ class TestUnverifiedAddress:
         fakes.apple.person = {"sub": "001.mallory"}
         fakes.apple.user = '{"email": "alice@example.com", "email_verified": true, "name": {"firstName": "Alice", "lastName": "L."}}'
         user = service.user("apple")
-        assert (user["email"], user["user_metadata"]) == (None, told(name="Alice L."))
+        assert (user["email"], user["user_metadata"]) == (None, profile_metadata(name="Alice L."))
         assert_untouched()
 
     @cases(

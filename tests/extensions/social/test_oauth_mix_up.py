@@ -44,7 +44,7 @@ def at_home(monkeypatch, fakes: Fakes) -> None:
 
 def received(provider: FakeProvider, code: str) -> bool:
     """Whether a provider received a code anywhere in a request."""
-    return any(code in str(asked) for asked in provider.asked)
+    return any(code in str(asked) for asked in provider.requests)
 
 
 class TestHostileProvider:

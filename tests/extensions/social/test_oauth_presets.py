@@ -10,7 +10,7 @@ import pytest
 from auth.core.settings.presets import GENERIC, PRESETS
 from tests.support.cases import cases
 from tests.support.fake_provider import Apple, FakeProvider, PlainProvider
-from tests.support.oauth import FAILED, assert_failed, told
+from tests.support.oauth import FAILED, assert_failed, profile_metadata
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ID, EMAIL, NAME, URL = "U123", "john@example.com", "John Doe", "https://pictures.example/x"
@@ -131,7 +131,7 @@ class TestSample:
         email = None if name in WITHOUT_EMAIL else EMAIL
         verified = name not in WITHOUT_EMAIL | UNVERIFIED
         expected: dict[str, Any] = {"sub": ID, "email": email, "email_verified": verified}
-        metadata = told(
+        metadata = profile_metadata(
             name="" if name == "apple" else NAME,
             picture=URL if URL in str(SAMPLES[name]) else "",
             handle=HANDLES.get(name, ""),
@@ -141,7 +141,7 @@ class TestSample:
         assert user["email"] == (EMAIL if verified else None)
         assert user["app_metadata"]["provider"] == name
         if isinstance(provider, PlainProvider):
-            (exchange,) = [asked for asked in provider.asked if asked.path == "/token"]
+            (exchange,) = [asked for asked in provider.requests if asked.path == "/token"]
             by_basic = exchange.headers.get("authorization", "").startswith("Basic ")
             assert by_basic == (PRESETS[name].auth_method == "client_secret_basic")
             assert ("client_secret" in exchange.parameters) != by_basic
@@ -161,7 +161,7 @@ def test_handle_is_no_name(sampled, provider, name):
     nameless = {"global_name": None} if name == "discord" else {"name": None}
     provider.documents |= {"/user": SAMPLES[name] | nameless}
     picture = URL if name == "github" else ""
-    assert sampled.user(name)["user_metadata"] == told(picture=picture, handle=HANDLES[name])
+    assert sampled.user(name)["user_metadata"] == profile_metadata(picture=picture, handle=HANDLES[name])
 
 
 @pytest.mark.parametrize("name", ["linkedin"])
@@ -179,7 +179,7 @@ def test_linkedin_does_not_get_pkce(sampled, name):
 )
 def test_provider_is_sent_the_header_that_it_asks_for(sampled, provider, name, header):
     sampled.signed_in(name)
-    (asked,) = [asked for asked in provider.asked if asked.path == "/user"]
+    (asked,) = [asked for asked in provider.requests if asked.path == "/user"]
     assert header in asked.headers.items()
 
 
@@ -203,13 +203,13 @@ def test_apples_secret_is_signed_for_each_exchange_and_the_name_sent_once_stays(
     name = '{"name": {"firstName": "Alice", "middleName": "P.", "lastName": "Liddell"}, "email": "x@example.com"}'
     for sent in (name, None):
         apple.user = sent
-        assert service.user("apple")["user_metadata"] == told(name="Alice Liddell")
+        assert service.user("apple")["user_metadata"] == profile_metadata(name="Alice Liddell")
     assert len(apple.secrets) == 2
     for claims in apple.secrets:
         assert (claims["iss"], claims["sub"], claims["aud"]) == (apple.TEAM_ID, apple.client_id, apple.url)
         # Apple allows six months; a short-lived secret is worth less when stolen.
         assert 0 < claims["exp"] - claims["iat"] <= 3600
-    assert "PRIVATE KEY" not in str(apple.asked)
+    assert "PRIVATE KEY" not in str(apple.requests)
 
 
 class TestAzure:

@@ -155,9 +155,9 @@ class TestCallback:
         codes = sorted(fragment(page).get("error_code", "none") for page in pages)
         assert codes == ["bad_oauth_state"] * 7 + ["none"]
         assert (database.count("sessions"), google.paths().count("/token")) == (1, 1)
-        google.asked.clear()
+        google.requests.clear()
         assert_failed(browser.visit(url), *STALE)
-        assert (google.asked, database.count("sessions"), database.count("oauth_flows")) == ([], 1, 0)
+        assert (google.requests, database.count("sessions"), database.count("oauth_flows")) == ([], 1, 0)
 
     def test_state_expires_in_ten_minutes(self, begun, database, no_effect):
         browser, url = begun

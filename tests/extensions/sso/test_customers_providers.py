@@ -176,7 +176,7 @@ class TestWhatIsRefused:
         app = make_app(AUTH_SSO="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
         response = app.test_client().post("/admin/custom-providers", headers=service_role, json=acme.body())
         assert_error(response, 400, "validation_failed", details=ANYTHING)
-        assert acme.provider.asked == []
+        assert acme.provider.requests == []
 
     @cases("path", ["jwks_uri", "token_endpoint", "userinfo_endpoint"])
     def test_metadata_service_of_a_cloud(self, sso, acme, path):

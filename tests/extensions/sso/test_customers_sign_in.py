@@ -11,7 +11,7 @@ from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.links import hand_in
-from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment, told
+from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment, profile_metadata
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, Person, register
 
@@ -59,10 +59,10 @@ class TestWhom:
         acme.be("1", "Alice@Acme.example", name="Alice")
         session = sso.signed_in(acme.identifier)
         user = session.get("/user").json
-        assert (user["email"], user["user_metadata"]) == (ALICE, told(name="Alice"))
+        assert (user["email"], user["user_metadata"]) == (ALICE, profile_metadata(name="Alice"))
         assert [each["provider"] for each in user["identities"]] == [f"sso:{acme.id}", "email"]
         data = {"sub": "1", "email": ALICE, "email_verified": True, "provider_name": "Acme-Idp"}
-        assert user["identities"][0]["identity_data"] == data | told(name="Alice")
+        assert user["identities"][0]["identity_data"] == data | profile_metadata(name="Alice")
         assert session.claims["aal"] == "aal1"
         assert sso.signed_in(acme.identifier).get("/user").json["id"] == user["id"]
         assert database.value(USERS) == 1
@@ -111,7 +111,9 @@ class TestWhom:
     def test_allowed_claims_that_cannot_be_stored_are_left_out(self, sso, acme, claim):
         sso.change(acme, custom_claims_allowlist=["groups"])
         acme.be(*new_person(), name="Alice", groups=claim)
-        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == told(name="Alice")
+        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == profile_metadata(
+            name="Alice"
+        )
 
     def test_address_that_somebody_only_typed_is_proved_and_nothing_else_stays(
         self, sso, acme, database, client
@@ -394,7 +396,7 @@ class TestEntrance:
         browser.visit(f"{SITE}/sign-in")
         page = browser.press("sign-in", email=ALICE, password=PASSWORD)
         assert acme.provider.paths().count("/authorize") == 1
-        assert (hashes.count, PASSWORD in str(acme.provider.asked)) == (hashed, False)
+        assert (hashes.count, PASSWORD in str(acme.provider.requests)) == (hashed, False)
         assert page.url.startswith(f"{SITE}/account")
         assert "carol@acme.example" in page.text
-        acme.provider.asked.clear()
+        acme.provider.requests.clear()

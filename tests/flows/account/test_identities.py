@@ -19,8 +19,8 @@ from tests.support.oauth import (
     fragment,
     identities_of,
     link,
+    profile_metadata,
     single,
-    told,
 )
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
@@ -136,7 +136,9 @@ class TestLinking:
     def test_linked_identity_is_listed_mailed_and_signs_in(self, service, session, alice, database, outbox):
         assert fragment(link(service, session, "google")) == LINKED
         user = session.get("/user").json
-        linked = external("google", "alice-at-google", ALICES["email"], True, **told(name="Alice L."))
+        linked = external(
+            "google", "alice-at-google", ALICES["email"], True, **profile_metadata(name="Alice L.")
+        )
         own = identity("email", alice.email, last_sign_in_at=A_TIMESTAMP)
         assert user["identities"] == [own, linked | {"last_sign_in_at": None}]
         assert user["app_metadata"] == {"provider": "email", "providers": ["email", "google"]}

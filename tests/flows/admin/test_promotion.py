@@ -12,7 +12,7 @@ from auth.flows.admin import administrators
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from tests.support import devices, oauth, passkeys
-from tests.support.admin_keys import NOBODY, make_admin_key
+from tests.support.admin_keys import NO_ORIGIN, make_admin_key
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
 from tests.support.api_keys import make_key, use
 from tests.support.commands import run_command
@@ -243,7 +243,7 @@ class TestWaysToSignIn:
         assert result.stderr.startswith("Error: An administrative key has set this email: ")
 
     def test_way_that_was_added_while_the_operator_read_the_list_is_refused(self, client, alice, parts):
-        asked = Asked(parts, NOBODY, "service_role")
+        asked = Asked(parts, NO_ORIGIN, "service_role")
         listed = administrators.foreseen(asked, alice.email)
         assert listed is not None
         passkeys.register(alice.open_session(client))
@@ -256,7 +256,7 @@ class TestWaysToSignIn:
     ):
         # With it, a key may take away the address.
         passkeys.register(alice.open_session(client))
-        asked, key = Asked(parts, NOBODY, "service_role"), make_admin_key(parts, "users:write")
+        asked, key = Asked(parts, NO_ORIGIN, "service_role"), make_admin_key(parts, "users:write")
         listed = administrators.foreseen(asked, alice.email)
         assert listed is not None
         for email in (MALLORY, alice.email):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.flows.admin.test_admin_list_users import links
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, page_of
-from tests.support.audit import FIREFOX, REQUEST_ID, act
+from tests.support.audit import FIREFOX, REQUEST_ID, record
 from tests.support.cases import cases
 from tests.support.query_plans import analyze, plan_of
 
@@ -25,7 +25,7 @@ def five(database):
     first = [(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned")]
     acts = [*first, (ALICE, "unbanned"), (BOB, "signed_out")]
     for day, (subject, action) in enumerate(acts, 1):
-        act(database, subject, action, origin={"request_id": f"request-{day}"})
+        record(database, subject, action, origin={"request_id": f"request-{day}"})
         database.run(
             "UPDATE audit_log SET at = make_timestamptz(2026, 1, %(day)s, 12, 0, 0, 'UTC') WHERE at > now() - interval '1 minute'",
             day=day,
@@ -39,7 +39,7 @@ def days(response):
 
 class TestList:
     def test_act_has_all_its_members(self, look, database):
-        act(database, ALICE, "signed_in", method="password")
+        record(database, ALICE, "signed_in", method="password")
         entry = {
             "id": A_UUID,
             "at": A_TIMESTAMP,

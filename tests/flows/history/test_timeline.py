@@ -17,14 +17,14 @@ from tests.support.answers import (
     assert_ok,
     page_of,
 )
-from tests.support.audit import FIREFOX, act, clear_history, timeline_texts
+from tests.support.audit import FIREFOX, clear_history, record, timeline_texts
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import BadMailServer, MailServer, sender
 from tests.support.users import PASSWORD
 
-# The origin that `act` and `refuse` record.
+# The origin that `record` and `refuse` write.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
 MAIL = "email (password recovery) to alice@example.com "
 
@@ -68,8 +68,8 @@ class TestSessions:
         database.run(
             "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = 'refresh_token_reused'"
         )
-        act(database, alice.id, "signed_in", method="password")
-        act(database, alice.id, "refresh_token_reused")
+        record(database, alice.id, "signed_in", method="password")
+        record(database, alice.id, "refresh_token_reused")
         for column, action in (("created_at", "signed_in"), ("ended_at", "refresh_token_reused")):
             database.run(f"UPDATE audit_log SET at = {column} FROM sessions WHERE action = '{action}'")
         assert timeline_texts(tell(alice.id)) == [
@@ -269,7 +269,7 @@ class TestList:
     def test_acts_of_one_request_are_in_logical_order(self, tell, database, alice):
         clear_history(database)
         acts = ("signed_in", "email_confirmed", "user_created")
-        act(database, alice.id, *acts, origin={"actor": "user", "actor_id": alice.id})
+        record(database, alice.id, *acts, origin={"actor": "user", "actor_id": alice.id})
         expected = ["user created" + FROM, "email confirmed" + FROM, "signed in" + FROM]
         assert timeline_texts(tell(alice.id)) == expected
         pages = [timeline_texts(tell(alice.id, f"?per_page=1&page={page}")) for page in (3, 2, 1)]

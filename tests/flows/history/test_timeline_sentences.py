@@ -6,10 +6,10 @@ from auth.core.text.labels import names
 from auth.web import audit
 from tests.source.test_contract import CONTRACT
 from tests.support.answers import NO_ID
-from tests.support.audit import act, clear_history, refuse, timeline_texts
+from tests.support.audit import clear_history, record, refuse, timeline_texts
 from tests.support.cases import cases
 
-# The origin that `act` and `refuse` record.
+# The origin that `record` and `refuse` write.
 IP = "198.51.100.7"
 FROM = f", from {IP} (Firefox on Linux)"
 # Actions, their details, and their sentences: one of each form.
@@ -132,7 +132,7 @@ class TestSentences:
     @cases(("action", "details", "sentence"), ACTS)
     def test_act_has_a_sentence(self, tell, database, alice, action, details, sentence):
         clear_history(database)
-        act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
+        record(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
         assert timeline_texts(tell(alice.id)) == [sentence + FROM]
 
     @cases(("action", "reason", "details", "why"), REFUSALS)
@@ -146,7 +146,7 @@ class TestSentences:
 
     def test_maker_of_a_user_is_named_once(self, tell, database, alice):
         clear_history(database)
-        act(
+        record(
             database,
             alice.id,
             "user_created",
@@ -175,7 +175,7 @@ class TestSentences:
     )
     def test_sentence_names_actor_and_network(self, tell, database, alice, origin, sentence):
         clear_history(database)
-        act(database, alice.id, "banned", origin=origin)
+        record(database, alice.id, "banned", origin=origin)
         assert timeline_texts(tell(alice.id)) == [sentence]
 
     def test_every_reason_has_words(self):

@@ -8,7 +8,7 @@ import pytest
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_error
 from tests.support.api_keys import make_key
-from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history
+from tests.support.audit import REQUEST_ID, SOMEWHERE, clear_history, record
 from tests.support.commands import run_command
 from tests.support.factors import set_up, verify
 from tests.support.links import PHONE, follow
@@ -258,7 +258,7 @@ class TestTimeline:
     def test_option_most_shortens_the_timeline(self, explain, alice, database):
         clear_history(database)
         for ago in (4, 3, 2, 1):
-            act(database, alice.id, "banned" if ago > 2 else "unbanned")
+            record(database, alice.id, "banned" if ago > 2 else "unbanned")
             database.run(
                 "UPDATE audit_log SET at = at - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 minute'",
                 ago=ago,
@@ -271,7 +271,7 @@ class TestTimeline:
 
     def test_control_characters_are_not_printed(self, explain, alice, database):
         clear_history(database)
-        act(database, alice.id, "signed_in", method="\x1b[2J\u202emoc")
+        record(database, alice.id, "signed_in", method="\x1b[2J\u202emoc")
         assert not set("".join(explain(alice.email))) & {"\x1b", "\u202e"}
 
     def test_secrets_are_not_printed(self, explain, alice, client, outbox, database):
@@ -302,7 +302,7 @@ class TestSubject:
     def test_deleted_user_has_a_timeline_and_the_address_its_messages(
         self, explain, alice, client, service_role, database
     ):
-        act(database, alice.id, "user_deleted")
+        record(database, alice.id, "user_deleted")
         client.post("/recover", json={"email": alice.email})
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         lines = explain(alice.id)
@@ -326,9 +326,9 @@ class TestSubject:
 
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
     def test_request_id_shows_acts_and_their_users(self, explain, alice, bob, database, request_id):
-        act(database, alice.id, "banned", origin={"actor": "service_role", "request_id": request_id})
-        act(database, None, "webhook_created", origin={"actor": "service_role", "request_id": request_id})
-        act(database, bob.id, "banned", origin=SOMEWHERE | {"request_id": "another request"})
+        record(database, alice.id, "banned", origin={"actor": "service_role", "request_id": request_id})
+        record(database, None, "webhook_created", origin={"actor": "service_role", "request_id": request_id})
+        record(database, bob.id, "banned", origin=SOMEWHERE | {"request_id": "another request"})
         assert explain(request_id) == [
             f"Request {request_id}:",
             f"  TIME  banned, by the service role key{FROM} (alice@example.com, user {alice.id})",

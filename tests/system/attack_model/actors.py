@@ -89,7 +89,7 @@ SELECT target, token_hash, created_at
 
 
 class Environment:
-    """The service, its messages and its clock, and the user that the two of them want."""
+    """The service, its messages and its clock, and the user that the owner and the thief want."""
 
     def __init__(
         self, app: Any, rows: Rows, outbox: Outbox, fakes: Fakes, service_role: dict[str, str]
@@ -120,7 +120,7 @@ class Environment:
         }
 
     def old_grants(self) -> set[str]:
-        """Return the clients that were allowed before the last seven days."""
+        """Return the ids of the applications that were allowed before the last seven days."""
         condition = "user_id = %(id)s AND granted_at <= now() - interval '7 days'"
         statement = f"SELECT client_id::text FROM oauth_grants WHERE {condition}"
         return {row.client_id for row in self.rows.all(statement, id=self.user_id)}
@@ -135,7 +135,7 @@ class Environment:
 
     def assert_taken_back(self, address: str, earlier: list[Any]) -> None:
         """Assert that the user has an address and nothing else that opens the account at once, that the link has
-        signed in nobody, and that of the other links of notices only the earlier ones work.
+        signed in nobody, and that the earlier links of notices still work, but no later one.
         """
         state = self.state()
         assert address in (state.email, state.phone), "the address has not come back"
@@ -148,8 +148,10 @@ class Environment:
         pending = f"SELECT count(*) FROM one_time_tokens WHERE {pending}"
         assert self.rows.value(pending, id=self.user_id) == 0, "a link or code that was sent before works"
         assert self.rows.value(_ADDED, id=self.user_id) == 0, "what was added in seven days survives"
-        left, expected = ({bytes(each.token_hash) for each in links} for links in (self.links(), earlier))
-        assert left == expected, "a later link still works, or an earlier one does not"
+        working, working_before = (
+            {bytes(each.token_hash) for each in links} for links in (self.links(), earlier)
+        )
+        assert working == working_before, "a later link still works, or an earlier one does not"
 
     def pass_time(self, **interval: float) -> None:
         moved = {
@@ -189,14 +191,16 @@ def _form(browser: UserAgent, **fields: str) -> dict[str, str]:
 
 @dataclass
 class Actor:
-    """What one of them has. Each method does what it says as far as the service permits."""
+    """What the owner or the thief has. Each method does what it says as far as the service permits."""
 
     environment: Environment
     device: Device
     password: str | None = None
-    emails: list[str] = field(default_factory=list)  # Of these the person reads the mail,
-    phones: list[str] = field(default_factory=list)  # and of these the SMS.
-    subjects: dict[str, str] = field(default_factory=dict)  # The accounts at providers.
+    # The addresses whose mail the person reads, and the numbers whose SMS.
+    emails: list[str] = field(default_factory=list)
+    phones: list[str] = field(default_factory=list)
+    # The subjects of the person's accounts at providers, by provider.
+    subjects: dict[str, str] = field(default_factory=dict)
     apps: list[App] = field(default_factory=list)
     keys: list[tuple[str, Authenticator]] = field(default_factory=list)
     passkeys: list[tuple[str, Authenticator]] = field(default_factory=list)
@@ -204,7 +208,7 @@ class Actor:
     sessions: list[Session] = field(default_factory=list)
     # Changes of an address that wait for a code: purpose, address and code.
     pending: list[tuple[str, str, str]] = field(default_factory=list)
-    # Of applications: codes with their clients, and sessions with their access and refresh tokens.
+    # What applications have: codes with their clients, and sessions with their access and refresh tokens.
     client_codes: list[tuple[str, str]] = field(default_factory=list)
     client_sessions: list[tuple[str, str, str]] = field(default_factory=list)
     # API keys by their ids, and their access tokens.
@@ -232,7 +236,7 @@ class Actor:
         return [way for way, is_there in ways.items() if is_there]
 
     def enter(self, way: str) -> Session | None:
-        """Sign in, at `aal1` but with a passkey."""
+        """Sign in: at `aal2` with a passkey, else at `aal1`."""
         response = getattr(self, f"_by_{way}")()
         if response is None or response.status_code != 200 or "access_token" not in response.json:
             return None
@@ -258,8 +262,8 @@ class Actor:
         self.device.post(
             path, json={"email": email, "create_user": False} if kind == "magiclink" else {"email": email}
         )
-        sent = self.environment.outbox.sent(email, kind)
-        return hand_in(self.device, kind, sent[-1].token) if sent else None
+        messages = self.environment.outbox.sent(email, kind)
+        return hand_in(self.device, kind, messages[-1].token) if messages else None
 
     def _by_recovery(self) -> Any:
         return self._by_magiclink("/recover", "recovery")
@@ -269,8 +273,8 @@ class Actor:
         if phone not in self.phones:
             return None
         self.device.post("/otp", json={"phone": phone, "create_user": False})
-        sent = self.environment.outbox.sent(phone, "sms")
-        return type_in(self.device, "sms", phone, sent[-1].code) if sent else None
+        messages = self.environment.outbox.sent(phone, "sms")
+        return type_in(self.device, "sms", phone, messages[-1].code) if messages else None
 
     def _by_provider(self) -> Any:
         for provider in self.subjects:
@@ -278,13 +282,13 @@ class Actor:
                 return self.hand_in_id_token(self.device, provider)
         return None
 
-    def hand_in_id_token(self, client: Any, provider: str, **more: Any) -> Any:
+    def hand_in_id_token(self, client: Any, provider: str, **members: Any) -> Any:
         # Each id_token works once.
         token = getattr(self.environment.fakes, provider).id_token(
             sub=self.subjects[provider], jti=self.unique()
         )
         return client.post(
-            "/token?grant_type=id_token", json={"provider": provider, "id_token": token, **more}
+            "/token?grant_type=id_token", json={"provider": provider, "id_token": token, **members}
         )
 
     def unique(self) -> str:
@@ -386,8 +390,8 @@ class Actor:
 
     def change_address(self, session: Session, kind: str, address: str, *, confirms: bool = True) -> None:
         self.send(session, "PUT", "/user", **{kind: address})
-        if sent := self.environment.outbox.sent(address, f"{kind}_change"):
-            self.pending.append((f"{kind}_change", address, sent[-1].code))
+        if messages := self.environment.outbox.sent(address, f"{kind}_change"):
+            self.pending.append((f"{kind}_change", address, messages[-1].code))
         if confirms:
             self.confirm_changes()
 
@@ -461,7 +465,7 @@ class Actor:
         self._keep(self.hand_in_id_token(session, provider, link_identity=True), session)
 
     def unlink(self, session: Session, but: Container[str] = ()) -> None:
-        """Unlink all providers, or all but those."""
+        """Unlink all providers except those in `but`."""
         identities = session.get("/user").json.get("identities") or []
         for identity in identities:
             if identity["provider"] not in but:
@@ -471,8 +475,8 @@ class Actor:
 
     def allow(self, session: Session, client_id: str, *, redeems: bool = False) -> None:
         """Allow an application, which gets a code, and perhaps redeems it at once."""
-        begun = self.device.get(authorize_path(client_id))
-        request = f"/oauth/authorizations/{begun.location.partition('authorization_id=')[2]}"
+        sign_in_page = self.device.get(authorize_path(client_id))
+        request = f"/oauth/authorizations/{sign_in_page.location.partition('authorization_id=')[2]}"
         for response in (
             session.get(request),
             session.post(f"{request}/consent", json={"action": "approve"}),
@@ -480,8 +484,8 @@ class Actor:
             url = response.json.get("redirect_url", "") if response.status_code == 200 else ""
             # Anonymous users are led back without a code.
             if url.startswith(SITE):
-                gone = self.device.get(url.removeprefix(SITE))
-                self.client_codes.append((client_id, answer(gone.location)["code"]))
+                response_with_code = self.device.get(url.removeprefix(SITE))
+                self.client_codes.append((client_id, answer(response_with_code.location)["code"]))
         if redeems:
             self.redeem()
 
@@ -522,7 +526,7 @@ class Actor:
         return any(self.device.get("/user", headers=each).status_code == 200 for each in headers)
 
     def remove_keys(self, session: Session) -> None:
-        """Remove the API keys of others."""
+        """Remove the API keys that this person did not make."""
         response = session.get("/user/api_keys")
         for key in response.json if response.status_code == 200 else ():
             if key["id"] not in self.api_keys:
@@ -555,25 +559,25 @@ class Actor:
         for form in browser.page.forms:
             for target in (form.action, *form.targets):
                 if "sign-out" not in target:
-                    filled = {name: self._typed(name, value) for name, value in form.fields.items()}
-                    browser.post(urljoin(f"{SITE}/{path}", target), filled)
+                    fields = {name: self._typed(name, value) for name, value in form.fields.items()}
+                    browser.post(urljoin(f"{SITE}/{path}", target), fields)
 
     def _typed(self, name: str, value: str) -> str:
-        own = {"email": self.emails[0], "phone": self.phones[0], "current_password": self.password or ""}
-        own["name"] = "Thief"
-        return value or own.get(name, "Another-Horse-1" if "password" in name else "")
+        values = {"email": self.emails[0], "phone": self.phones[0], "current_password": self.password or ""}
+        values["name"] = "Thief"
+        return value or values.get(name, "Another-Horse-1" if "password" in name else "")
 
     # "This wasn't me".
 
     def undo(self, token: str) -> bool:
         """Press the button of a notice's link, with a factor if it asks for one, and return whether it works."""
-        links, sent = self.environment.links(), self.environment.outbox.sent()
+        links, messages_before = self.environment.links(), self.environment.outbox.sent()
         if not self._press_with_factors(token):
             return False
         link = next(each for each in links if bytes(each.token_hash) == hash_token(token))
         earlier = [each for each in links if each.created_at <= link.created_at and each is not link]
         self.environment.assert_taken_back(link.target, earlier)
-        notices = self.environment.outbox.sent()[len(sent) :]
+        notices = self.environment.outbox.sent()[len(messages_before) :]
         assert not any(message.token for message in notices), "a notice of taking back has a link"
         return True
 
@@ -593,12 +597,12 @@ class Actor:
         )
         if not options or not challenge:
             return False
-        asked = json.loads(html.unescape(options[1]))
+        request_options = json.loads(html.unescape(options[1]))
         if authenticator.passkeys[0].id not in {
-            decode(each["id"]) for each in asked.get("allowCredentials", [])
+            decode(each["id"]) for each in request_options.get("allowCredentials", [])
         }:
             return False
-        credential = json.dumps(authenticator.get(asked, authenticator.passkeys[0]))
+        credential = json.dumps(authenticator.get(request_options, authenticator.passkeys[0]))
         fields = {"challenge_id": challenge[1], "credential": credential}
         return self._pressed(token, **fields)
 

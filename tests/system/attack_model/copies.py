@@ -1,4 +1,4 @@
-"""A thief who has copied refresh tokens, among all that `Takeover` plays."""
+"""A thief copies refresh tokens, in addition to the moves of `Takeover`."""
 
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +13,7 @@ USES = [("owner", "refresh"), ("thief", "refresh a copy")]
 
 @dataclass
 class Copy:
-    """A refresh token that its owner and the thief have, and how often each was given tokens since."""
+    """A refresh token that its owner and the thief have, and how often each got tokens since the copy."""
 
     holders: dict[str, Credential]
     uses: dict[str, int] = field(default_factory=lambda: {"owner": 0, "thief": 0})
@@ -40,12 +40,12 @@ class Copies(Takeover):
                 copied = replace(credential, holder="thief", access_tokens=[], ended_by=set())
                 self.copies.append(Copy({"owner": credential, "thief": copied}))
 
-    def _use(self, who: str) -> None:
+    def _use(self, holder: str) -> None:
         """Refresh with the newest tokens that the owner or the thief has, a minute or more after the other."""
         self.time_passes(0.02)
         for copy in self.copies:
-            response = copy.holders[who].ask(self.anyone)
-            copy.uses[who] += response.status_code == 200
+            response = copy.holders[holder].ask(self.anyone)
+            copy.uses[holder] += response.status_code == 200
             if "Already Used" in response.text:
                 copy.holders["owner"].ended_by.add("a dead token")
         self.time_passes(0.02)
@@ -54,9 +54,9 @@ class Copies(Takeover):
     def finds_copies(self) -> None:
         for copy in self.copies:
             original, copied = copy.holders.values()
-            what = f"the {original.kind} whose token was copied"
-            assert min(copy.uses.values()) < 2, f"{what} lives after two refreshes of each: {copy.uses}"
+            session = f"the {original.kind} whose token was copied"
+            assert min(copy.uses.values()) < 2, f"{session} lives after two refreshes of each: {copy.uses}"
             if "a dead token" in original.ended_by:
                 for token in original.access_tokens[-1:] + copied.access_tokens[-1:]:
                     opened = self.doors.opened(self.anyone, token)
-                    assert not opened, f"a token of {what} opens {opened}"
+                    assert not opened, f"a token of {session} opens {opened}"

@@ -1,4 +1,4 @@
-"""A malicious customer, who runs a provider and owns a domain, wants the users of others, in any order of acts."""
+"""A malicious customer, who runs a provider and owns a domain, tries to open users of others, in any order of actions."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from tests.support.oauth import fragment
 from tests.support.tables import Rows
 from tests.support.users import Session, register
 
-# Users from before the customer acts: made by another customer's provider, and by a proved password, one
-# of them an administrator, with addresses of the malicious customer's domain.
+# The users before the customer acts. Another customer's provider made Alice; Bob and Carol, an administrator, have a
+# proved password, and addresses of the malicious customer's domain.
 ALICE, BOB, CAROL = f"alice@{ACME}", f"bob@{GLOBEX}", f"carol@{GLOBEX}"
 EMAILS = (ALICE, BOB, CAROL, f"mallory@{GLOBEX}", f"dave@{GLOBEX}", f"x@sub.{GLOBEX}", f"new@{ACME}", "")
 CLAIMS: tuple[dict[str, Any], ...] = (
@@ -23,11 +23,11 @@ CLAIMS: tuple[dict[str, Any], ...] = (
     {"hd": ACME, "tid": "x"},
 )
 WAYS = ("page", "id_token", "redirect URI of the other", "id_token for the other")
-OPERATORS_ACTS = ("disable", "enable", "make again", "swap the domains", "adopt bob", "adopt carol")
+OPERATORS_ACTIONS = ("disable", "enable", "make again", "swap the domains", "adopt bob", "adopt carol")
 MOVES = [
     *[("customer", way) for way in WAYS * 2],
-    *[("operator", act) for act in OPERATORS_ACTS],
-    *[("customer", act) for act in ("sign up as dave", "take an address", "make an API key")],
+    *[("operator", action) for action in OPERATORS_ACTIONS],
+    *[("customer", action) for action in ("sign up as dave", "take an address", "make an API key")],
     ("alice", "sign in"),
 ]
 
@@ -65,17 +65,17 @@ class MaliciousCustomer(RuleBasedStateMachine):
         claims=st.sampled_from(CLAIMS),
     )
     def moves(self, move: tuple[str, str], subject: str, email: str, claims: dict[str, Any]) -> None:
-        who, act = move
-        if who == "operator":
-            self._operate(act)
-        elif who == "alice":
+        actor, action = move
+        if actor == "operator":
+            self._operate(action)
+        elif actor == "alice":
             can = self._domains(self.acme) == [ACME]
             assert not can or self._alices() == self.alice, "alice has lost her account"
-        elif act in WAYS:
+        elif action in WAYS:
             self.evil.be(self.alice if subject == "alice" else subject, email, **claims)
-            self._enter(act)
+            self._enter(action)
         else:
-            self._misuse(act, email)
+            self._misuse(action, email)
 
     def _alices(self) -> str:
         self.acme.be("1", ALICE)
@@ -84,21 +84,25 @@ class MaliciousCustomer(RuleBasedStateMachine):
     def _domains(self, customer: Customer) -> list[str]:
         return self.sso.admin("GET", f"/{customer.identifier}").json["domains"]
 
-    def _operate(self, act: str) -> None:
-        if act in ("disable", "enable"):
-            assert self.sso.change(self.evil, enabled=act == "enable").status_code == 200
-        elif act == "make again":
+    def _operate(self, action: str) -> None:
+        if action in ("disable", "enable"):
+            assert self.sso.change(self.evil, enabled=action == "enable").status_code == 200
+        elif action == "make again":
             domains = self._domains(self.evil)
             self.sso.delete(self.evil)
             self.sso.add(self.evil, domains=domains)
             self.adopted = set()
-        elif act == "swap the domains":
+        elif action == "swap the domains":
             of_acme, of_evil = self._domains(self.acme), self._domains(self.evil)
             nothing: list[str] = []
-            for customer, wanted in ((self.acme, nothing), (self.evil, of_acme), (self.acme, of_evil)):
-                assert self.sso.change(customer, domains=wanted).status_code == 200
+            for customer, domains_of_customer in (
+                (self.acme, nothing),
+                (self.evil, of_acme),
+                (self.acme, of_evil),
+            ):
+                assert self.sso.change(customer, domains=domains_of_customer).status_code == 200
         else:
-            self._adopt(act.removeprefix("adopt "))
+            self._adopt(action.removeprefix("adopt "))
 
     def _adopt(self, name: str) -> None:
         arguments = ("providers", "adopt", self.evil.identifier, f"{name}@{GLOBEX}")
@@ -129,13 +133,15 @@ class MaliciousCustomer(RuleBasedStateMachine):
         if not self._is_enabled():
             return None
         browser = self.sso.browser()
-        sent = self.sso.leave(browser, self.acme.identifier)
+        request = self.sso.leave(browser, self.acme.identifier)
         code = (
             self.sso.return_url(self.sso.browser(), self.evil.identifier)
             .partition("code=")[2]
             .partition("&")[0]
         )
-        page = browser.visit(f"{self.sso.callback(self.acme.identifier)}?code={code}&state={sent['state']}")
+        page = browser.visit(
+            f"{self.sso.callback(self.acme.identifier)}?code={code}&state={request['state']}"
+        )
         return fragment(page).get("access_token")
 
     def _keep(self, token: str) -> None:
@@ -150,14 +156,14 @@ class MaliciousCustomer(RuleBasedStateMachine):
         assert user["role"] != "admin"
         self.sessions.append(Session(self.sso.client, token, "", user))
 
-    def _misuse(self, act: str, email: str) -> None:
-        if act == "sign up as dave":
+    def _misuse(self, action: str, email: str) -> None:
+        if action == "sign up as dave":
             body = {"email": f"dave@{GLOBEX}", "password": "Mallorys-Horse-1"}
             self.sso.client.post("/signup", json=body)
         for session in self.sessions[-1:]:
-            if act == "take an address" and email:
+            if action == "take an address" and email:
                 session.put("/user", json={"email": email})
-            elif act == "make an API key":
+            elif action == "make an API key":
                 session.post("/user/api_keys", json={"name": "x"})
 
     @invariant()
@@ -170,8 +176,8 @@ class MaliciousCustomer(RuleBasedStateMachine):
 
     @invariant()
     def users_of_others_have_no_identity_of_the_customer(self) -> None:
-        found = self.rows.all(
+        identities = self.rows.all(
             "SELECT user_id::text FROM identities WHERE provider = %(name)s", name=f"sso:{self.evil.id}"
         )
         protected = {self.alice, self.carol} | ({self.bob} - self.adopted)
-        assert {row.user_id for row in found}.isdisjoint(protected)
+        assert {row.user_id for row in identities}.isdisjoint(protected)

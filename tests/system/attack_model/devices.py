@@ -5,25 +5,25 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.support.devices import AGE, Device, begin
+from tests.support.devices import AGE_POLLS, Device, begin
 from tests.support.openid import grant
 from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD, Person
 
 WARNING = "Only continue if you started this on a device in front of you."
-VICTIMS_ACTS = ("open the link", "press on", "type the code", "deny", "sign out", "sign in", "allow")
-STRANGERS_ACTS = ("begin", "poll", "enter", "allow", "allow the victim's")
+VICTIMS_ACTIONS = ("open the link", "press on", "type the code", "deny", "sign out", "sign in", "allow")
+STRANGERS_ACTIONS = ("begin", "poll", "enter", "allow", "allow the victim's")
 MOVES = [
-    *[("victim", act) for act in VICTIMS_ACTS],
-    *[("stranger", act) for act in STRANGERS_ACTS],
+    *[("victim", action) for action in VICTIMS_ACTIONS],
+    *[("stranger", action) for action in STRANGERS_ACTIONS],
     ("time", "20 minutes"),
 ]
 _LATER = (
     "UPDATE sessions SET created_at = created_at - interval '20 minutes',"
     " reauthenticated_at = reauthenticated_at - interval '20 minutes'"
 )
-# Sessions of a device that has asked since its codes were made.
+# Counts the sessions of a device that were opened with its newest codes.
 _OPENED = """
 SELECT count(*) FROM sessions AS s JOIN oauth_requests AS r ON r.opened_session_id = s.id
  WHERE s.user_id = %(id)s AND r.created_at = (SELECT max(created_at) FROM oauth_requests)
@@ -47,11 +47,11 @@ class SentCodes(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.rows.run("DELETE FROM oauth_requests; DELETE FROM oauth_grants; DELETE FROM sessions")
-        self.here = Visitor(self.app).with_session_of(self.victim)
-        self.there = Visitor(self.app).with_session_of(self.stranger)
+        self.victims_browser = Visitor(self.app).with_session_of(self.victim)
+        self.strangers_browser = Visitor(self.app).with_session_of(self.stranger)
         self.device: Device = begin(self.app.test_client(), self.client)
         self.has_allowed = False
-        self.asked = ""
+        self.consent_url = ""
         self.tokens: list[str] = []
 
     @initialize(is_granted=st.booleans(), skips_consent=st.booleans())
@@ -62,56 +62,56 @@ class SentCodes(RuleBasedStateMachine):
 
     @rule(move=st.sampled_from(MOVES))
     def moves(self, move: tuple[str, str]) -> None:
-        who, act = move
-        if who == "time":
+        actor, action = move
+        if actor == "time":
             self.rows.run(_LATER)
-        elif who == "victim":
-            self.victim_acts(act)
+        elif actor == "victim":
+            self.victim_acts(action)
         else:
-            self.stranger_acts(act)
+            self.stranger_acts(action)
 
-    def victim_acts(self, act: str) -> None:
-        browser = self.here
-        if act == "open the link":
+    def victim_acts(self, action: str) -> None:
+        browser = self.victims_browser
+        if action == "open the link":
             browser.visit(self.device.codes["verification_uri_complete"])
-        elif act == "sign out":
+        elif action == "sign out":
             browser.visit("/account")
             _press(browser, "sign-out")
-        elif act == "sign in":
+        elif action == "sign in":
             browser.visit("/sign-in")
             _press(browser, "sign-in", email=self.victim.email, password=PASSWORD)
-        elif act == "press on":
+        elif action == "press on":
             _press(browser, "device")
-        elif act == "type the code":
+        elif action == "type the code":
             browser.visit("/device")
             _press(browser, "device", user_code=self.device.codes["user_code"])
         elif self._is_warned(browser.page):
             is_fresh = self._is_fresh()
-            _press(browser, "device/consent", action="approve" if act == "allow" else "deny")
+            _press(browser, "device/consent", action="approve" if action == "allow" else "deny")
             is_connected = "Your device is connected" in browser.page.text
             assert is_fresh or not is_connected, "an old session has allowed a device"
             self.has_allowed |= is_connected
         if "device/consent?" in browser.page.url:
-            self.asked = browser.page.url
+            self.consent_url = browser.page.url
 
-    def stranger_acts(self, act: str) -> None:
-        browser = self.there
-        if act == "begin":
+    def stranger_acts(self, action: str) -> None:
+        browser = self.strangers_browser
+        if action == "begin":
             self.device, self.has_allowed = begin(self.app.test_client(), self.client), False
-        elif act == "poll":
-            self.rows.run(AGE)
+        elif action == "poll":
+            self.rows.run(AGE_POLLS)
             response = self.device.poll()
             self.tokens += [response.json["access_token"]] if response.status_code == 200 else []
-        elif act == "enter":
+        elif action == "enter":
             browser.visit("/device")
             _press(browser, "device", user_code=self.device.codes["user_code"])
-        elif act == "allow":
+        elif action == "allow":
             _press(browser, "device/consent", action="approve")
-        elif self.asked:
+        elif self.consent_url:
             # The stranger has read the victim's screen.
             browser.visit("/device")
             if browser.page.forms:
-                request = self.asked.partition("=")[2]
+                request = self.consent_url.partition("=")[2]
                 browser.send("/device/consent", request=request, action="approve")
 
     @invariant()

@@ -1,4 +1,4 @@
-"""The doors of the service, which of them each kind of token is for, and what gives such tokens."""
+"""The doors of the service, the doors that each kind of token opens, and the credentials that give such tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ def _by_bearer(method: str, path: str, **options: Any) -> Door:
 
 
 class Doors:
-    """Whether a token opens them. `client_id` is of a public client."""
+    """The routes that take a token. `client_id` is that of a public client."""
 
     def __init__(self, service_role: dict[str, str], client_id: str) -> None:
         refresh = {"grant_type": "refresh_token", "client_id": client_id}
@@ -47,17 +47,17 @@ class Doors:
 
 
 _SESSION = {"GET /user", "PUT /user", "GET /sessions", "GET /user/api_keys", "POST /introspect"}
-# By the kind of an access token.
+# The doors that an access token opens, by its kind.
 OPENS = {
     "session": _SESSION,
     "administrator's session": _SESSION | {"GET /admin/users"},
-    # For the second step, and to see whose it is.
+    # This token is for the second step, and shows whose it is.
     "second step": {"GET /user"},
     "client's session": {"GET /oauth/userinfo", "POST /introspect"},
     "API key": {"GET /user", "POST /introspect"},
     "client credentials": {"POST /introspect"},
 }
-# By what gives access tokens: where its own secret is good, and what that opens elsewhere.
+# By the kind of a credential: the door at which its secret gives access tokens, and the others that the secret opens.
 OWN_DOOR = {"session": "POST /token", "client's session": "POST /oauth/token"}
 SECRET_OPENS = {"API key": {"POST /introspect"}}
 
@@ -68,25 +68,25 @@ class Credential:
 
     kind: str
     holder: str
-    # That of the session that it is, or that made it.
+    # The level of the session that it is, or that made it.
     level: str
-    # A refresh token, code or key.
+    # The refresh token, code or key.
     secret: str
     id: str = ""
     client_id: str = ""
     user: dict[str, Any] = field(default_factory=dict)
-    # Those that have not expired, the newest last, and how many of these were tried at the doors.
+    # The access tokens that have not expired, the newest last, and how many of these were tried at the doors.
     access_tokens: list[str] = field(default_factory=list)
     tried: int = 0
-    # Why it must be dead, and whether it was tried since.
+    # The reasons why it must be dead, and whether it was tried since.
     ended_by: set[str] = field(default_factory=set)
     is_tried: bool = False
 
     @classmethod
     def of(cls, session: Session, holder: str) -> "Credential":
-        kept = cls("session", holder, session.claims["aal"], session.refresh_token, session.id)
-        kept.keep(session)
-        return kept
+        credential = cls("session", holder, session.claims["aal"], session.refresh_token, session.id)
+        credential.keep(session)
+        return credential
 
     def keep(self, session: Session) -> None:
         """Keep the newest tokens and the level of a session."""

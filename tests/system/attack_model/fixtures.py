@@ -27,10 +27,12 @@ from tests.system.attack_model.takeover import Takeover
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
-# Limits on the requests of a network, whose counts the model does not move.
-_REQUESTS = [f"AUTH_RATE_LIMIT_{name}" for name in ("SIGNUP", "RECOVER", "VERIFY", "LINKS", "WAITING")]
-# These and others, which Takeover leaves to the tests of limits: only wrong passwords and codes count.
-_OF_A_NETWORK = (
+# Limits on the requests of a network: the clock of the model does not move their counts.
+_LIMITS_OF_REQUESTS = [
+    f"AUTH_RATE_LIMIT_{name}" for name in ("SIGNUP", "RECOVER", "VERIFY", "LINKS", "WAITING")
+]
+# The limits that Takeover leaves to the tests of limits, so that only wrong passwords and codes count.
+_LIMITS_OF_A_NETWORK = (
     *("SIGNUP", "LOGIN", "AUTHORIZE", "RECOVER", "MESSAGES", "MESSAGES_PER_RECIPIENT", "LINKS", "VERIFY"),
     *("REFRESH", "LOGOUT", "USER_CHANGES", "ADDRESS_CHANGES", "CLIENT_TOKENS", "API_KEYS"),
 )
@@ -41,14 +43,14 @@ _FAILING_HOOK = "pg-functions://postgres/nowhere/hook"
 def run(model: Any, seed: int, steps: int = 15, **members: Any) -> None:
     """Play the ten examples of a seed with a model, which gets these members."""
     machine: Any = type(model.__name__, (model,), members)
-    how = hypothesis.settings(
+    profile = hypothesis.settings(
         max_examples=EXAMPLES,
         stateful_step_count=steps,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=how)
+    run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=profile)
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def play(make_environment) -> Callable[[int], None]:
 @pytest.fixture
 def play_sign_ups(make_environment) -> Callable[[int], None]:
     """Two sign-ups, with limits."""
-    limits = dict.fromkeys(_REQUESTS, "1000 per minute")
+    limits = dict.fromkeys(_LIMITS_OF_REQUESTS, "1000 per minute")
     limits["AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT"] = f"{QUOTA} per hour"
     environment = make_environment(AUTH_RATE_LIMITS_ENABLED="true", **limits)
     return lambda seed: run(SignUps, seed, environment=environment)
@@ -115,9 +117,9 @@ def play_sign_ins(app, client, database, outbox, service_role) -> Callable[[int]
 @pytest.fixture
 def play_takeover(make_environment) -> Callable[..., None]:
     """Play the ten examples of a seed, and assert these invariants or all: `play_takeover(1, "additions")`."""
-    changes = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in _OF_A_NETWORK}
+    changes = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in _LIMITS_OF_A_NETWORK}
     changes |= {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_API_KEYS": "true"}
-    # Some networks of strangers use it up.
+    # Strangers from many networks use this limit up.
     changes["AUTH_RATE_LIMIT_ACCOUNT_FAILURES"] = "20 per day"
     levels = {
         level: make_environment(AUTH_MFA_REQUIRED=level, **changes) for level in ("none", "admins", "all")

@@ -11,31 +11,31 @@ if TYPE_CHECKING:
 
 # AUTH_RATE_LIMIT_LOGIN_FAILURES
 WRONG_PASSWORDS = 10
-# Of an authenticator app, a day.
+# Tries a day for the codes of an authenticator app.
 WRONG_CODES = 20
 
 
 def nothing_answers(takeover: "Takeover", after: str) -> None:
-    """Assert that what must be dead for a reason gives no token, and that its tokens open no door.
+    """Assert that credentials that ended for a reason give no token, and that their tokens open no door.
 
-    Each credential is tried in the step that ends it, and again at the end, because nothing comes back.
+    Each is tried in the step that ends it, and again at the end of the example.
     """
     for credential in takeover.credentials:
         if after in credential.ended_by and not (credential.is_tried and not takeover.is_over):
-            what = f"{credential.level} {credential.kind} of the {credential.holder}"
+            name = f"{credential.level} {credential.kind} of the {credential.holder}"
             for token in credential.access_tokens:
                 opened = takeover.doors.opened(takeover.anyone, token)
-                assert not opened, f"a token of the {what} opens {opened} after {after}"
+                assert not opened, f"a token of the {name} opens {opened} after {after}"
             assert credential.ask(takeover.anyone).status_code != 200, (
-                f"the {what} gives a token after {after}"
+                f"the {name} gives a token after {after}"
             )
 
 
 def nothing_below_the_demanded_level_gives_a_full_token(takeover: "Takeover") -> None:
     for credential in takeover.living("session", "client's session", "API key"):
         if credential.level < takeover.demanded_level():
-            what = f"{credential.level} {credential.kind} of the {credential.holder}"
-            assert not credential.gives_full_token(takeover.anyone), f"the {what} gives a full token"
+            name = f"{credential.level} {credential.kind} of the {credential.holder}"
+            assert not credential.gives_full_token(takeover.anyone), f"the {name} gives a full token"
 
 
 def tokens_open_only_what_they_are_for(takeover: "Takeover") -> None:
@@ -66,8 +66,8 @@ def assert_opens_all(takeover: "Takeover", credential: Credential) -> None:
 
 def each_addition_is_told_of(takeover: "Takeover") -> None:
     """Assert that the transaction of each addition wrote a message to an address proved before it."""
-    for what, told_to in takeover.additions:
-        assert told_to, f"nobody was told of {what}"
+    for addition, recipients in takeover.additions:
+        assert recipients, f"nobody was told of {addition}"
 
 
 def owner_is_not_refused(takeover: "Takeover") -> None:
@@ -83,13 +83,13 @@ def verdicts_stay_below_the_limit(takeover: "Takeover") -> None:
 
 
 def strangers_cannot_tell_whether_an_address_has_a_user(takeover: "Takeover") -> None:
-    for what, of_user, free in takeover.twins:
+    for request, of_user, free in takeover.twins:
         assert of_user == free, (
-            f"{what} answers {of_user} for an address with a user, and {free} for a free one"
+            f"{request} answers {of_user} for an address with a user, and {free} for a free one"
         )
 
 
-# By what they are about.
+# The invariants, by their subject.
 INVARIANTS: dict[str, Callable[["Takeover"], None]] = {
     "the owner's defence": owner_is_not_refused,
     "additions": each_addition_is_told_of,

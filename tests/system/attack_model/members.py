@@ -1,4 +1,4 @@
-"""Members of two organizations and the holder of an operator's key act in any order, and some want more than is theirs."""
+"""Members of two organizations and the holder of an operator's key act in any order, also where they may not."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -14,12 +14,12 @@ from tests.support.users import Session, register, session_of
 NAMES = ("alice", "bob", "carol", "root")
 ROLES = ("owner", "admin", "member", "editor")
 MANAGERS = {"owner", "admin"}
-ACTS = (
+ACTIONS = (
     *("invite", "accept", "set role", "set role") * 6,
     *("remove", "remove", "withdraw", "decline", "require", "end", "delete the account"),
 )
 # What a key does to the organization or to a user, and the scope that it needs.
-KEYS_ACTS = {
+KEYS_ACTIONS = {
     "set role": "organizations:write",
     "remove": "organizations:write",
     "require": "organizations:write",
@@ -32,8 +32,8 @@ KEYS_ACTS = {
     "sign out": "sessions:end",
 }
 MOVES = [
-    *(("person", act) for act in ACTS),
-    *(("key", act) for act in KEYS_ACTS),
+    *(("person", action) for action in ACTIONS),
+    *(("key", action) for action in KEYS_ACTIONS),
     ("operator", "end the key"),
 ]
 _MEMBERSHIPS = """
@@ -74,16 +74,19 @@ class Members(RuleBasedStateMachine):
         self.sessions = {name: person.open_session(self.client) for name, person in self.people.items()}
         self.sessions["alice"] = raised(self.sessions["alice"], enrol(self.sessions["alice"]))
         self.rows.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=self.people["root"].id)
-        self.organizations = [self._found("alice", "Acme"), self._found("carol", "Globex")]
+        self.organizations = [
+            self._create_organization("alice", "Acme"),
+            self._create_organization("carol", "Globex"),
+        ]
         place = f"/organizations/{self.organizations[0]}/members/{self.people['bob'].id}"
         self.client.put(place, json={"role": "admin"}, headers=self.service_role)
         self.scopes, self.key = scopes, self.make_key(*scopes)
-        # The service role key may leave them without an owner.
+        # Organizations that the operator's key changed: it may leave them without an owner.
         self.changed_by_key: set[str] = set()
-        # What the tokens were last compared with.
+        # The rows that the tokens were last compared with.
         self.facts: Any = None
 
-    def _found(self, name: str, title: str) -> str:
+    def _create_organization(self, name: str, title: str) -> str:
         response = self.sessions[name].post("/organizations", json={"name": title})
         assert response.status_code == 201, response.text
         return str(response.json["id"])
@@ -95,8 +98,8 @@ class Members(RuleBasedStateMachine):
         return {(row.id, row.user_id): row.role for row in self.rows.all(_MEMBERSHIPS)}
 
     def _invitations(self, organization: str, email: str) -> list[Any]:
-        found = self.rows.all(_INVITATIONS)
-        return [each for each in found if (each.organization_id, each.email) == (organization, email)]
+        invitations = self.rows.all(_INVITATIONS)
+        return [each for each in invitations if (each.organization_id, each.email) == (organization, email)]
 
     # Moves. One rule, because Hypothesis leaves out most rules of most examples.
 
@@ -108,46 +111,46 @@ class Members(RuleBasedStateMachine):
         role=st.sampled_from(ROLES),
     )
     def moves(self, move: tuple[str, str], name: str, other: str, number: int, role: str) -> None:
-        who, act = move
+        party, action = move
         organization, before = self.organizations[number // 2], self.roles()
         invitations = self.rows.all(_INVITATIONS)
-        if who == "operator":
+        if party == "operator":
             self.rows.run("DELETE FROM admin_keys")
             self.scopes = set()
-        elif who == "key":
-            self._act_by_key(act, organization, other, role)
+        elif party == "key":
+            self._act_by_key(action, organization, other, role)
         else:
             inside = [self.names[user_id] for id, user_id in before if id == organization]
-            # Outsiders try, too, but less.
+            # Outsiders try, too, but less often.
             actor = name if number == 1 or not inside else inside[NAMES.index(name) % len(inside)]
             session = self.sessions[actor]
-            self._act(session, act, organization, other, role)
+            self._act(session, action, organization, other, role)
             self._assert_allowed(session, before, invitations)
 
-    def _act(self, session: Session, act: str, organization: str, other: str, role: str) -> None:
+    def _act(self, session: Session, action: str, organization: str, other: str, role: str) -> None:
         place, person = f"/organizations/{organization}", self.people[other]
-        own = self.rows.all(_INVITATIONS)
-        if act == "invite":
+        invitations = self.rows.all(_INVITATIONS)
+        if action == "invite":
             session.post(f"{place}/invitations", json={"email": person.email, "role": role})
-        elif act in ("accept", "decline"):
-            # Those of others, too.
-            for each in own:
-                session.open(f"/user/invitations/{each.id}", "POST" if act == "accept" else "DELETE")
-        elif act == "withdraw":
-            for each in own:
+        elif action in ("accept", "decline"):
+            # Try the invitations of others, too.
+            for each in invitations:
+                session.open(f"/user/invitations/{each.id}", "POST" if action == "accept" else "DELETE")
+        elif action == "withdraw":
+            for each in invitations:
                 session.delete(f"{place}/invitations/{each.id}")
-        elif act == "set role":
+        elif action == "set role":
             session.put(f"{place}/members/{person.id}", json={"role": role})
-        elif act == "remove":
+        elif action == "remove":
             session.delete(f"{place}/members/{person.id}")
-        elif act == "require":
+        elif action == "require":
             session.put(place, json={"requires": {"aal": "aal2" if role in MANAGERS else "aal1"}})
-        elif act == "end":
+        elif action == "end":
             session.delete(place, json={})
         else:
             session.delete("/user", json={})
 
-    def _act_by_key(self, act: str, organization: str, other: str, role: str) -> None:
+    def _act_by_key(self, action: str, organization: str, other: str, role: str) -> None:
         place, user = f"/organizations/{organization}", f"/admin/users/{self.people[other].id}"
         method, path, body = {
             "set role": ("PUT", f"{place}/members/{self.people[other].id}", {"role": role}),
@@ -164,51 +167,55 @@ class Members(RuleBasedStateMachine):
                 {"type": "magiclink", "email": self.people[other].email},
             ),
             "sign out": ("POST", f"{user}/logout", None),
-        }[act]
+        }[action]
         before = self.roles(), self.rows.all(_USERS)
         response = self.client.open(path, method=method, json=body, headers=self.key.headers)
         after = self.roles(), self.rows.all(_USERS)
-        scope = KEYS_ACTS[act]
+        scope = KEYS_ACTIONS[action]
         is_covered = scope in self.scopes or (
             scope == "organizations:read" and "organizations:write" in self.scopes
         )
         if not is_covered:
-            assert response.status_code == (403 if self.scopes else 401), f"a key may {act} without {scope}"
+            assert response.status_code == (403 if self.scopes else 401), (
+                f"a key may {action} without {scope}"
+            )
         if response.status_code >= 400:
-            assert after == before, f"a refused key can {act}"
+            assert after == before, f"a refused key can {action}"
         elif after[0] != before[0]:
             self.changed_by_key.add(organization)
             self.changed_by_key |= {id for id, user_id in before[0] if user_id == self.people[other].id}
         [root] = [row for row in before[1] if row.role == "admin"]
-        assert [row for row in after[1] if row.role == "admin"] == [root], f"a key can {act} an administrator"
+        assert [row for row in after[1] if row.role == "admin"] == [root], (
+            f"a key can {action} an administrator"
+        )
 
     def _assert_allowed(
         self, session: Session, before: dict[tuple[str, str], str], invitations: list[Any]
     ) -> None:
-        """Assert that the role of who acted allows each change, or that an invitation did."""
+        """Assert that the actor's role, or an invitation, allows each change."""
         after, actor_id = self.roles(), session.user["id"]
         ended = {id for id, _ in before} - {row.id for row in self.rows.all(_LIVING)}
         offered = {(row.organization_id, row.email, row.role) for row in invitations}
         for place in before.keys() | after.keys():
-            (organization, user_id), was, becomes = place, before.get(place), after.get(place)
-            if was == becomes:
+            (organization, user_id), role_before, role_after = place, before.get(place), after.get(place)
+            if role_before == role_after:
                 continue
             person, actor = self.names[user_id], before.get((organization, actor_id))
-            what = f"{self.names[actor_id]}, {actor}, makes {person}, {was}, {becomes} there"
+            change = f"{self.names[actor_id]}, {actor}, makes {person}, {role_before}, {role_after} there"
             if organization in ended:
-                assert actor == "owner", what
-            elif user_id == actor_id and was is None:
-                assert (organization, self.people[person].email, becomes) in offered, what
-            elif user_id != actor_id or becomes is not None:
-                manages = actor == "owner" or (actor == "admin" and not {was, becomes} & MANAGERS)
-                assert manages, what
-                assert self._counts(organization, session), what
+                assert actor == "owner", change
+            elif user_id == actor_id and role_before is None:
+                assert (organization, self.people[person].email, role_after) in offered, change
+            elif user_id != actor_id or role_after is not None:
+                manages = actor == "owner" or (actor == "admin" and not {role_before, role_after} & MANAGERS)
+                assert manages, change
+                assert self._counts(organization, session), change
 
     def _counts(self, organization: str, session: Session) -> bool:
         level = self.rows.value("SELECT level FROM organizations WHERE id = %(id)s", id=organization)
         return str(level) <= str(session.claims["aal"])
 
-    # What holds after each.
+    # What holds after each move.
 
     @invariant()
     def organizations_keep_an_owner(self) -> None:
@@ -219,7 +226,7 @@ class Members(RuleBasedStateMachine):
             )
 
     @invariant()
-    def who_invites_still_manages(self) -> None:
+    def inviters_of_open_invitations_are_managers(self) -> None:
         roles = self.roles()
         for each in self.rows.all(_INVITATIONS):
             role = roles.get((each.organization_id, each.invited_by))
@@ -227,7 +234,7 @@ class Members(RuleBasedStateMachine):
 
     @invariant()
     def tokens_say_what_counts(self) -> None:
-        """Ask for new ones, and for what they open, after a move that changed what they say."""
+        """After a move that changed memberships, get new tokens, and check their claims and what they open."""
         roles = self.roles()
         facts = roles, self.rows.all(_ORGANIZATIONS), self.rows.all(_USERS)
         if facts == self.facts:
@@ -241,14 +248,16 @@ class Members(RuleBasedStateMachine):
             memberships = {
                 id: role for (id, user_id), role in roles.items() if user_id == self.people[name].id
             }
-            said = {id: role for id, role in memberships.items() if self._counts(id, session)}
-            assert session.claims.get("organizations", {}) == said, f"{name}'s token"
-            shown = {
+            roles_in_token = {id: role for id, role in memberships.items() if self._counts(id, session)}
+            assert session.claims.get("organizations", {}) == roles_in_token, f"{name}'s token"
+            roles_shown = {
                 each["id"]: each.get("role") for each in session.get("/user").json.get("organizations", [])
             }
-            assert shown == {id: said.get(id) for id in memberships}, f"what GET /user says to {name}"
+            assert roles_shown == {id: roles_in_token.get(id) for id in memberships}, (
+                f"what GET /user says to {name}"
+            )
             for id in self.organizations:
                 status = session.get(f"/organizations/{id}").status_code
-                assert status == (200 if id in said else 403 if id in memberships else 404), (
+                assert status == (200 if id in roles_in_token else 403 if id in memberships else 404), (
                     f"what {name} sees"
                 )

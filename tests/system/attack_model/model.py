@@ -1,7 +1,7 @@
-"""The possible acts of an owner and a thief of one user, in any order, and the promises of docs/security.md.
+"""The possible actions of an owner and a thief of one user, in any order, and the promises of docs/security.md.
 
-The thief knows some of: the password, old tokens, the mailbox, that of an earlier address, the phone, one recovery
-code, the network.
+The thief has some of these: the password, old tokens, the mailbox, the mailbox of an earlier address, the phone, one
+recovery code, the network.
 """
 
 import sys
@@ -18,7 +18,7 @@ from tests.support.services import ELSEWHERE, HOME, OFFICE
 from tests.support.users import Session, session_of, sign_in
 from tests.system.attack_model.actors import LONG_AN_ADMINISTRATOR, Actor, Device, Environment
 
-# Of a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
+# In a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
 EXAMPLES = 10
 EMAIL, OLDER_EMAIL, PHONE = "owner@example.com", "older@example.com", "+491701234567"
 THIEFS_EMAIL, THIEFS_PHONE = "thief@evil.example", "+15005550006"
@@ -44,7 +44,7 @@ NOTICES = {
     *("factor_added", "factor_removed", "passkey_added", "passkey_removed", "application_added"),
     *("api_key_added", "api_key_removed"),
 }
-Act = Callable[[Actor, Session], Any]
+Action = Callable[[Actor, Session], Any]
 
 
 def _remove_factors(person: Actor, session: Session) -> None:
@@ -53,8 +53,8 @@ def _remove_factors(person: Actor, session: Session) -> None:
             person.remove_factor(session, id)
 
 
-# The thief's possible acts in a session, except deleting the user.
-ACTS: dict[str, Act] = {
+# The thief's possible actions in a session, except deleting the user.
+ACTIONS: dict[str, Action] = {
     "remove recent changes": lambda thief, session: thief.remove_recent(session, set(thief.factor_ids)),
     "remove factors": _remove_factors,
     "change the password": Actor.change_password,
@@ -80,10 +80,13 @@ ACTS: dict[str, Act] = {
 
 
 MOVES = [
-    *(("owner", act) for act in ("return", "return", "sign in", "sign in", *ADDITIONS, *CHANGES)),
-    *(("thief", act) for act in (*["everything"] * 6, "steal", "steal", "use messages", "use messages")),
-    *(("thief", act) for act in ("use an application", "use an application", "use applications")),
-    *(("thief", act) for act in (*ACTS, *PAGES)),
+    *(("owner", action) for action in ("return", "return", "sign in", "sign in", *ADDITIONS, *CHANGES)),
+    *(
+        ("thief", action)
+        for action in (*["everything"] * 6, "steal", "steal", "use messages", "use messages")
+    ),
+    *(("thief", action) for action in ("use an application", "use an application", "use applications")),
+    *(("thief", action) for action in (*ACTIONS, *PAGES)),
     *(("hours", hours) for hours in (0.3, 2, 24, 8 * 24)),
 ]
 
@@ -101,7 +104,7 @@ class Theft(RuleBasedStateMachine):
         self.thief = Actor(self.environment, Device(client, ELSEWHERE), subjects={"acme": "thief"})
         self.thief.emails, self.thief.phones = [THIEFS_EMAIL], [THIEFS_PHONE]
         self.stolen: list[Session] = []
-        # Undo links about the thief's changes, and how many days ago the first of those was.
+        # Undo links about the thief's changes, and how many days ago the first change was.
         self.alarms: list[str] = []
         self.days_since_change: float | None = None
         self.old_then: set[str] = set()
@@ -128,7 +131,7 @@ class Theft(RuleBasedStateMachine):
         knows: tuple[str, ...],
         both_steps: bool,
     ) -> None:
-        """Sign a user up, whose factors are as old as `age` says, in days, and open a session to steal."""
+        """Sign a user up, let the factors become `age` days old, and open a session to steal."""
         self.knows = set(knows)
         self._sign_up(kind, has_phone, is_admin)
         session = self.owner.sessions[-1]
@@ -148,7 +151,7 @@ class Theft(RuleBasedStateMachine):
             self.owner.step_up(self.owner.sessions[-1])
 
     def _let_thief_learn(self) -> None:
-        self.acts = 0
+        self.thiefs_actions = 0
         self.thief.password = self.owner.password if "password" in self.knows else None
         for email in self.owner.emails:
             if ("older mailbox" if email == OLDER_EMAIL else "mailbox") in self.knows:
@@ -187,51 +190,51 @@ class Theft(RuleBasedStateMachine):
     # The owner.
 
     def _own_session(self) -> Session | None:
-        """Return the owner's newest live session, but none in whose tokens the thief could use a second step."""
-        lost = {session.id for session in self.stolen if session.claims["aal"] == "aal2"}
-        kept = (each for each in reversed(self.owner.sessions) if each.id not in lost)
-        return next((each for each in kept if each.get("/user").status_code == 200), None)
+        """Return the owner's newest live session, except those whose `aal2` tokens the thief has."""
+        compromised = {session.id for session in self.stolen if session.claims["aal"] == "aal2"}
+        safe = (each for each in reversed(self.owner.sessions) if each.id not in compromised)
+        return next((each for each in safe if each.get("/user").status_code == 200), None)
 
     # One rule, because Hypothesis leaves out most rules of most examples.
     @rule(number=NUMBERS, move=st.sampled_from(MOVES))
     def moves(self, number: int, move: tuple[str, Any]) -> None:
-        who, act = move
-        if who == "owner":
-            self.owner_acts(number, act)
-        elif who == "thief":
-            self.thief_acts(number, act)
+        actor, action = move
+        if actor == "owner":
+            self.owner_acts(number, action)
+        elif actor == "thief":
+            self.thief_acts(number, action)
         else:
-            self.time_passes(act)
+            self.time_passes(action)
 
-    def owner_acts(self, number: int, act: str) -> None:
-        if act == "return":
+    def owner_acts(self, number: int, action: str) -> None:
+        if action == "return":
             self.owner_returns()
             return
         owner, session, ways = self.owner, self._own_session(), self.owner.ways()
-        if session is None or act == "sign in":
+        if session is None or action == "sign in":
             session = owner.enter(ways[number % len(ways)]) if ways else None
-        if session is None or (act == "sign in" and number % 2):
+        if session is None or (action == "sign in" and number % 2):
             return
         session = owner.step_up(session) or session
-        if act in ADDITIONS:
-            getattr(owner, act)(session)
-            if act == "register_passkey" and session in self.stolen:
+        if action in ADDITIONS:
+            getattr(owner, action)(session)
+            if action == "register_passkey" and session in self.stolen:
                 # The first passkey gives all tokens of its session 15 minutes.
                 self.time_passes(0.3)
-        elif act == "password":
+        elif action == "password":
             owner.change_password(session)
-        elif act == "identity":
+        elif action == "identity":
             owner.link(session, "google")
-        elif act == "application":
+        elif action == "application":
             owner.allow(session, self.environment.wiki)
-        elif act == "API key":
+        elif action == "API key":
             owner.make_key(session)
-        elif act == "factor":
+        elif action == "factor":
             for id in owner.factor_ids[number : number + 1]:
                 owner.remove_factor(session, id)
-        elif act in ("email", "phone"):
-            address = f"owner{number}@example.com" if act == "email" else f"+49170123456{number}"
-            owner.change_address(session, act, address)
+        elif action in ("email", "phone"):
+            address = f"owner{number}@example.com" if action == "email" else f"+49170123456{number}"
+            owner.change_address(session, action, address)
 
     def time_passes(self, hours: float) -> None:
         self.environment.pass_time(hours=hours)
@@ -268,8 +271,8 @@ class Theft(RuleBasedStateMachine):
             return [session] if session else []
         if way == "stolen tokens":
             refreshed = [self.thief.refresh(each) for each in self.stolen if "refresh token" in self.knows]
-            used = self.stolen if "access token" in self.knows else []
-            return [each for each in [*refreshed, *used] if each]
+            with_access_tokens = self.stolen if "access token" in self.knows else []
+            return [each for each in [*refreshed, *with_access_tokens] if each]
         return self.thief.sessions[-2:]
 
     def is_protected(self) -> bool:
@@ -277,7 +280,7 @@ class Theft(RuleBasedStateMachine):
         state = self.environment.state()
         if not state.factors or not set(self.owner.factor_ids).issuperset(state.factors):
             return False
-        # It is a factor, also in a stolen session.
+        # The code is a factor, even in a stolen session.
         if "recovery code" in self.knows:
             return False
         if any(session.claims["aal"] == "aal2" for session in self.thief.sessions):
@@ -294,53 +297,53 @@ class Theft(RuleBasedStateMachine):
         return not addresses.isdisjoint([*self.thief.emails, *self.thief.phones])
 
     @contextmanager
-    def watched(self, what: str) -> Iterator[None]:
-        """Assert that an act of the thief changes nothing that a factor protects, and keep the alarms."""
-        self.acts += 1
+    def watched(self, action: str) -> Iterator[None]:
+        """Assert that an action of the thief changes nothing that a factor protects, and keep the alarms."""
+        self.thiefs_actions += 1
         is_protected, before = self.is_protected(), self.environment.state()
-        old, count_before = self.environment.old_factors(), len(self.environment.outbox.sent())
+        old_factors, count_before = self.environment.old_factors(), len(self.environment.outbox.sent())
         yield
         after = self.environment.state()
         # An application needs no factor again, nor does the removal of an API key.
-        assert not is_protected or set(after.api_keys) <= set(before.api_keys), f"the thief can {what}"
+        assert not is_protected or set(after.api_keys) <= set(before.api_keys), f"the thief can {action}"
         allowed = before._replace(grants=after.grants, api_keys=after.api_keys)
-        assert not is_protected or after == allowed, f"the thief can {what}"
+        assert not is_protected or after == allowed, f"the thief can {action}"
         if after != before or self.thief.pending:
             if self.days_since_change is None:
-                self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
+                self.days_since_change, self.old_then = 0, old_factors.intersection(self.owner.factor_ids)
                 self.emails_then = [
                     each for each in self.owner.emails if not self.environment.is_recent(each)
                 ]
-            for sent in self.environment.outbox.sent()[count_before:]:
+            for message in self.environment.outbox.sent()[count_before:]:
                 if (
-                    sent.kind in NOTICES
-                    and sent.token
-                    and sent.to in [*self.owner.emails, *self.owner.phones]
+                    message.kind in NOTICES
+                    and message.token
+                    and message.to in [*self.owner.emails, *self.owner.phones]
                 ):
-                    self.alarms.append(sent.token)
+                    self.alarms.append(message.token)
 
-    def thief_acts(self, way: int, act: str) -> None:
-        if act == "steal":
+    def thief_acts(self, way: int, action: str) -> None:
+        if action == "steal":
             self.thief_steals_tokens()
-        elif act == "use messages":
+        elif action == "use messages":
             self._use_messages()
-        elif act == "use applications":
+        elif action == "use applications":
             self.thief.redeem()
-        elif act in PAGES:
-            self._browse("recovery" if way % 2 else "password", act)
-        elif act in ACTS:
+        elif action in PAGES:
+            self._browse("recovery" if way % 2 else "password", action)
+        elif action in ACTIONS:
             for session in self._thiefs_sessions(way):
-                self._try(act, session)
+                self._try(action, session)
         elif self.is_protected():
             for session in self._thiefs_sessions(way):
-                for each in ACTS:
+                for each in ACTIONS:
                     self._try(each, session)
                 with self.watched("delete the user"):
                     self.thief.send(session, "DELETE", "/user")
 
-    def _try(self, act: str, session: Session) -> None:
-        with self.watched(act):
-            ACTS[act](self.thief, session)
+    def _try(self, action: str, session: Session) -> None:
+        with self.watched(action):
+            ACTIONS[action](self.thief, session)
 
     def _browse(self, way: str, page: str) -> None:
         browser = self.thief.browse(way) if self.is_protected() else None
@@ -351,28 +354,30 @@ class Theft(RuleBasedStateMachine):
             assert (console.status, console.url) != (200, f"{SITE}/console"), "the thief can read the console"
 
     def _use_messages(self) -> None:
-        """Confirm addresses, and undo what messages to the thief offer to undo."""
+        """Confirm addresses, and use the undo links in messages to the thief."""
         with self.watched("confirm an address"):
             self.thief.confirm_changes()
-        for sent in self.environment.outbox.sent():
-            if sent.kind in NOTICES and sent.token and self._reads({sent.to}):
-                with self.watched(f"undo: {sent.kind}"):
-                    self.thief.undo(sent.token)
+        for message in self.environment.outbox.sent():
+            if message.kind in NOTICES and message.token and self._reads({message.to}):
+                with self.watched(f"undo: {message.kind}"):
+                    self.thief.undo(message.token)
 
     # The return.
 
     def may_return(self) -> bool:
         """Whether the owner has something that the thief does not have, and comes in time to use it."""
         in_time = self.days_since_change is None or self.days_since_change < 6
-        # One from before the thief's first change: nothing distinguishes owners of later ones from the thief.
+        # Only addresses from before the thief's first change count: later ones could be the thief's.
         emails = self.owner.emails if self.days_since_change is None else self.emails_then
         has_mailbox = bool(emails) and not self._reads(set(emails))
-        kept = self.environment.old_factors().intersection(self.owner.factor_ids)
-        removed = self.old_then and self.owner.emails
-        return bool((has_mailbox and in_time) or (kept and self.owner.ways()) or (removed and in_time))
+        old_factors = self.environment.old_factors().intersection(self.owner.factor_ids)
+        can_undo = self.old_then and self.owner.emails
+        return bool(
+            (has_mailbox and in_time) or (old_factors and self.owner.ways()) or (can_undo and in_time)
+        )
 
     def owner_returns(self) -> None:
-        if not self.acts or not self.may_return():
+        if not self.thiefs_actions or not self.may_return():
             return
         assert any(self._returns(network, days) for days in (0, 1) for network in (HOME, OFFICE)), (
             "locked out"
@@ -395,20 +400,20 @@ class Theft(RuleBasedStateMachine):
         # The oldest link that works undoes the most.
         is_undone = any(self.owner.undo(token) for token in self.alarms)
         assert not is_undone or not self.environment.state().grants, "an application survives an undo"
-        old, tried = self.environment.old_grants() - {self.environment.evil}, []
+        old_grants, tried_ways = self.environment.old_grants() - {self.environment.evil}, []
         for way in self.owner.ways():
-            tried.append(way)
+            tried_ways.append(way)
             if self._enters_and_cleans(way):
                 break
         else:
             return False
         # A recovery ends everything, grants too.
-        kept = "recovery" in tried or old.issubset(self.environment.state().grants)
-        assert kept, "an old application was removed"
+        has_kept_grants = "recovery" in tried_ways or old_grants.issubset(self.environment.state().grants)
+        assert has_kept_grants, "an old application was removed"
         return True
 
     def _enters_and_cleans(self, way: str) -> bool:
-        """Sign in, remove what the owner does not know, choose a password, and sign out the others."""
+        """Sign in, remove what is not the owner's, choose a password, and sign out the others."""
         owner, session = self.owner, self.owner.enter(way)
         if session is None:
             return False
@@ -440,13 +445,15 @@ class Theft(RuleBasedStateMachine):
         owner.remove_keys(session)
         if self.environment.evil in self.environment.old_grants():
             owner.withdraw(session, self.environment.evil)
-        for kind, own in (("email", owner.emails), ("phone", owner.phones)):
-            if getattr(self.environment.state(), kind) not in [None, *own]:
+        for kind, addresses in (("email", owner.emails), ("phone", owner.phones)):
+            if getattr(self.environment.state(), kind) not in [None, *addresses]:
                 owner.remove_address(session, kind)
 
     def _use_up_tries(self) -> None:
         """Have the thief use up the tries for codes, if the thief can sign in."""
-        session = next((entered for way in self.thief.ways() if (entered := self.thief.enter(way))), None)
+        session = next(
+            (session_of_way for way in self.thief.ways() if (session_of_way := self.thief.enter(way))), None
+        )
         for _ in range(25 if session and self.owner.apps else 0):
             code = self.owner.apps[-1].wrong_code()
             if session and session.post("/reauthenticate", json={"factor_code": code}).status_code == 429:
@@ -460,13 +467,15 @@ class Theft(RuleBasedStateMachine):
         assert not thief.serves_application(), "an application of the thief sees the user"
         assert not thief.use_keys(), "an API key of the thief is good"
         thief.confirm_changes()
-        for sent in self.environment.outbox.sent():
-            if sent.to in (THIEFS_EMAIL, THIEFS_PHONE) and sent.token:
-                thief.undo(sent.token)
+        for message in self.environment.outbox.sent():
+            if message.to in (THIEFS_EMAIL, THIEFS_PHONE) and message.token:
+                thief.undo(message.token)
         assert self.environment.state() == before, "a link or code of the thief is good"
         for way in thief.ways():
-            entered = thief.enter(way)
-            assert not entered or not thief.step_up(entered), f"the thief passes the second step, by {way}"
-            # The thief's knowledge from before.
+            new_session = thief.enter(way)
+            assert not new_session or not thief.step_up(new_session), (
+                f"the thief passes the second step, by {way}"
+            )
+            # The thief may still read the mailbox or the phone.
             is_known = way in ("magiclink", "recovery", "sms") and self._reads({before.email, before.phone})
-            assert not entered or is_known, f"the thief signs in by {way}"
+            assert not new_session or is_known, f"the thief signs in by {way}"

@@ -27,7 +27,10 @@ PLACES = {
     "thief": ((OFFICE,), "thief"),
 }
 MOVES = [
-    (who, way, here) for who, (places, _) in PLACES.items() for here in places for way in ("app", "page")
+    (actor, way, network)
+    for actor, (networks, _) in PLACES.items()
+    for network in networks
+    for way in ("app", "page")
 ]
 
 
@@ -43,37 +46,37 @@ class SignIns(RuleBasedStateMachine):
         super().__init__()
         email = f"{uuid.uuid4()}@example.com"
         self.owner: Person = register(self.client, self.service_role, email)
-        self.browsers = {who: Visitor(self.app) for who in PLACES}
+        self.browsers = {actor: Visitor(self.app) for actor in PLACES}
         # The networks and browsers of sign-ins, and the number of notices that the owner must get.
         self.networks: set[str] = set()
-        self.known: set[str] = set()
-        self.expected = 0
+        self.known_browsers: set[str] = set()
+        self.expected_notices = 0
         self.sign_in("owner", "page", HOME)
 
     @rule(move=st.sampled_from(MOVES))
     def moves(self, move: tuple[str, str, str]) -> None:
         self.sign_in(*move)
 
-    def sign_in(self, who: str, way: str, here: str) -> None:
-        is_first, agent = not self.networks, AGENTS[PLACES[who][1]]
-        is_known = here in self.networks or (way == "page" and who in self.known)
+    def sign_in(self, actor: str, way: str, network: str) -> None:
+        is_first, agent = not self.networks, AGENTS[PLACES[actor][1]]
+        is_known = network in self.networks or (way == "page" and actor in self.known_browsers)
         if way == "page":
-            browser = self.browsers[who]
+            browser = self.browsers[actor]
             browser.cookies = [each for each in browser.cookies if each.name != "latchkey"]
-            browser.client.environ_base |= {"REMOTE_ADDR": here, "HTTP_USER_AGENT": agent}
+            browser.client.environ_base |= {"REMOTE_ADDR": network, "HTTP_USER_AGENT": agent}
             browser.signed_in_as(self.owner)
-            self.known.add(who)
+            self.known_browsers.add(actor)
         else:
-            self.client.environ_base |= {"REMOTE_ADDR": here, "HTTP_USER_AGENT": agent}
+            self.client.environ_base |= {"REMOTE_ADDR": network, "HTTP_USER_AGENT": agent}
             assert sign_in(self.client, self.owner.email, PASSWORD).status_code == 200
-        self.networks.add(here)
-        self.expected += not (is_first or is_known)
+        self.networks.add(network)
+        self.expected_notices += not (is_first or is_known)
 
     @invariant()
     def owner_is_told_of_each_new_sign_in_and_of_no_other(self) -> None:
         messages = self.outbox.sent(self.owner.email)
         assert {message.kind for message in messages} <= {"new_sign_in"}
-        assert sum(message.variables.get("times", 1) for message in messages) == self.expected
+        assert sum(message.variables.get("times", 1) for message in messages) == self.expected_notices
         # One at once; the others share a notice.
-        assert len(messages) == min(self.expected, 2)
+        assert len(messages) == min(self.expected_notices, 2)
         assert all(message.token for message in messages), "a notice has no link"

@@ -1,6 +1,6 @@
 """An owner, an operator, a thief, a malicious client and strangers act in any order on what gives tokens.
 
-`Theft` plays who may change what; this plays what a credential is good for, and when it ends.
+`Theft` tests changes of the user; this tests what a credential is good for, and when it ends.
 """
 
 import json
@@ -28,7 +28,7 @@ PASSWORD = "Correct-Horse-1"
 # The owner's credentials in the beginning, and the thief's share of them.
 BELONGINGS = ("application", "malicious application", "API key", "authenticator app")
 LOOT = ("session", "password", "mailbox", "API key")
-OWNERS_ACTS = (
+OWNERS_ACTIONS = (
     *("sign in", "enrol_app", "enrol_key", "register_passkey", "make an API key", "change the email"),
     *("allow Wiki", "allow Evil", "prove"),
 )
@@ -36,17 +36,17 @@ DEFENCES = (
     *("log in", "change the password", "recover", "undo", "sign out the others", "remove a session"),
     *("remove the API keys", "withdraw the applications"),
 )
-OPERATORS_ACTS = (
+OPERATORS_ACTIONS = (
     *["recovery link", "new password", "address", "admins", "all"] * 2,
     *("none", "promote", "demote"),
 )
-THIEFS_ACTS = (
+THIEFS_ACTIONS = (
     *("sign in", "sign in", "make an API key", "make an API key", "allow Evil", "allow Evil", "redeem"),
     *("enrol_app", "register_passkey", "change the email", "link an identity", "guess", "guess codes"),
 )
-STRANGERS_ACTS = ("guess from many networks", "ask", "ask")
+STRANGERS_ACTIONS = ("guess from many networks", "ask", "ask")
 # Strangers' requests about an address.
-_ASKED: dict[str, dict[str, Any]] = {
+_REQUESTS: dict[str, dict[str, Any]] = {
     "recover": {},
     "magiclink": {"create_user": False},
     "otp": {"create_user": False},
@@ -55,10 +55,10 @@ _ASKED: dict[str, dict[str, Any]] = {
     "token?grant_type=password": {"password": "Wrong-Horse-1"},
 }
 MOVES = [
-    *(("owner", act) for act in (*OWNERS_ACTS, *DEFENCES)),
-    *(("operator", act) for act in OPERATORS_ACTS),
-    *(("thief", act) for act in THIEFS_ACTS),
-    *(("strangers", act) for act in STRANGERS_ACTS),
+    *(("owner", action) for action in (*OWNERS_ACTIONS, *DEFENCES)),
+    *(("operator", action) for action in OPERATORS_ACTIONS),
+    *(("thief", action) for action in THIEFS_ACTIONS),
+    *(("strangers", action) for action in STRANGERS_ACTIONS),
     *(("hours", hours) for hours in (0.3, 24)),
 ]
 
@@ -80,8 +80,8 @@ _PROVED = """
 SELECT array_remove(ARRAY[CASE WHEN email_proved THEN email END, CASE WHEN phone_proved THEN phone END], NULL)
   FROM users WHERE id = %(id)s
 """
-# A message of the transaction that wrote a row has its time, and so has a change in a notice that it has joined.
-_TOLD = """
+# A message has the time of the transaction that wrote the row; so has the change if it joined an earlier notice.
+_RECIPIENTS = """
 SELECT array_agg(recipient) FROM outbox
  WHERE user_id = %(id)s AND recipient = ANY (%(proved)s) AND kind = ANY (%(kinds)s)
    AND (created_at = %(at)s
@@ -92,7 +92,7 @@ _VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-
 
 
 def _twin(email: str) -> str:
-    """Return the address without a user that is asked about whenever this one is."""
+    """Return an address without a user, for which strangers repeat each request for this one."""
     return email.replace("@", ".twin@")
 
 
@@ -101,7 +101,7 @@ class Takeover(RuleBasedStateMachine):
 
     environment: Environment
     applications: dict[str, Any]
-    # An application whose hook for access tokens fails.
+    # The application whose hook for access tokens fails.
     failing_hook: Any
     asserted: tuple[str, ...] = ()
 
@@ -116,7 +116,7 @@ class Takeover(RuleBasedStateMachine):
         self.anyone = Device(self._client, "192.0.2.200")
         self.doors = Doors(self.environment.service_role, self.environment.wiki)
         self.credentials: list[Credential] = []
-        # The session that did something last, which its first factor does not end.
+        # The session that acted last: adding the first factor does not end it.
         self.acting: Credential | None = None
         self.is_over = False
         # Additions of the last step, and the recipients of the notice of each.
@@ -125,7 +125,7 @@ class Takeover(RuleBasedStateMachine):
         self.refusals: list[str] = []
         # Verdicts about passwords of the last quarter of an hour, by address and network.
         self.verdicts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        # What the same request was answered about the owner's address and about a free one.
+        # The answers to the same request for the owner's address and for a free one.
         self.twins: list[tuple[str, Any, Any]] = []
         self.strangers = 0
 
@@ -180,13 +180,13 @@ class Takeover(RuleBasedStateMachine):
         if "authenticator app" in has:
             self.owner.enrol_app(session)
             self._collect(self.owner)
-        for belonging, act in (
+        for belonging, action in (
             ("API key", "make an API key"),
             ("application", "allow Wiki"),
             ("malicious application", "allow Evil"),
         ):
             if belonging in has:
-                self.acts(self.owner, act)
+                self.act_in_session(self.owner, action)
         self._redeem()
         for credential in [
             *self.living("session", "client's session", "API key"),
@@ -218,63 +218,63 @@ class Takeover(RuleBasedStateMachine):
 
     @rule(move=st.sampled_from(MOVES))
     def moves(self, move: tuple[str, Any]) -> None:
-        who, act = move
+        actor, action = move
         before, proved = self._added(), self._rows(_PROVED)[0][0]
         self.additions, self.twins = [], []
-        if who == "hours":
-            self.time_passes(act)
-        elif who == "operator":
-            self.operator_acts(act)
-        elif who == "strangers":
-            self.strangers_act(act)
+        if actor == "hours":
+            self.time_passes(action)
+        elif actor == "operator":
+            self.operator_acts(action)
+        elif actor == "strangers":
+            self.strangers_act(action)
         else:
-            self._act_as(self.owner if who == "owner" else self.thief, act)
+            self._act_as(self.owner if actor == "owner" else self.thief, action)
         self._end_by_first_factor(before)
         # An undo restores an address, without a notice.
-        if who in ("owner", "thief") and act != "undo" and proved:
-            for (what, id), at in self._added().items() - before.items():
-                messages = self._rows(_TOLD, at=at, proved=proved, kinds=[*NOTICES])[0][0]
-                self.additions.append((f"{what} ({id})", messages))
+        if actor in ("owner", "thief") and action != "undo" and proved:
+            for (kind, id), at in self._added().items() - before.items():
+                messages = self._rows(_RECIPIENTS, at=at, proved=proved, kinds=[*NOTICES])[0][0]
+                self.additions.append((f"{kind} ({id})", messages))
 
-    def _act_as(self, person: Actor, act: str) -> None:
-        if person is self.owner and act in DEFENCES:
-            self.defend(act)
-        elif act == "guess":
+    def _act_as(self, person: Actor, action: str) -> None:
+        if person is self.owner and action in DEFENCES:
+            self.defend(action)
+        elif action == "guess":
             self.guess(ELSEWHERE, 6)
-        elif act == "guess codes":
+        elif action == "guess codes":
             self._guess_codes()
-        elif act == "redeem":
+        elif action == "redeem":
             self._redeem()
         else:
-            self.acts(person, act)
+            self.act_in_session(person, action)
 
-    def acts(self, person: Actor, act: str) -> None:
+    def act_in_session(self, person: Actor, action: str) -> None:
         """Have a person do something in a session, raised to `aal2` if the person can."""
-        credential = None if act == "sign in" else self._session(person)
+        credential = None if action == "sign in" else self._session(person)
         credential = credential or self._sign_in(person)
-        if credential is None or act == "sign in":
+        if credential is None or action == "sign in":
             return
         self.acting, session = credential, credential.session(person.device)
-        if act == "make an API key":
+        if action == "make an API key":
             self._make_key(person, session)
-        elif act.startswith("allow "):
-            is_evil = act == "allow Evil"
+        elif action.startswith("allow "):
+            is_evil = action == "allow Evil"
             person.allow(session, self.environment.evil if is_evil else self.environment.wiki)
             holder = "thief" if is_evil else self._name(person)
             for client_id, code in person.client_codes:
                 level = session.claims["aal"]
                 self.credentials.append(Credential("code", holder, level, code, credential.id, client_id))
             person.client_codes = []
-        elif act == "prove":
+        elif action == "prove":
             if person.prove(session):
                 self._end_codes(credential.id)
-        elif act == "change the email":
+        elif action == "change the email":
             new_email = THIEFS_EMAIL if person is self.thief else f"owner{len(self.credentials)}@example.com"
             person.change_address(session, "email", new_email)
-        elif act == "link an identity":
+        elif action == "link an identity":
             person.link(session, "acme")
         else:
-            getattr(person, act)(session)
+            getattr(person, action)(session)
         self._collect(person)
 
     def _name(self, person: Actor) -> str:
@@ -295,7 +295,7 @@ class Takeover(RuleBasedStateMachine):
 
     def _sign_in(self, person: Actor) -> Credential | None:
         ways = (way for way in person.ways() if way in ("password", "recovery", "passkey"))
-        session = next((entered for way in ways if (entered := person.enter(way))), None)
+        session = next((opened for way in ways if (opened := person.enter(way))), None)
         if session is None:
             return None
         self._step_up(person, session)
@@ -326,19 +326,21 @@ class Takeover(RuleBasedStateMachine):
         response = person.send(session, "POST", "/user/api_keys", name=person.unique())
         if response.status_code == 201:
             id, key = response.json["id"], response.json["key"]
-            new = Credential("API key", self._name(person), session.claims["aal"], key, id)
-            self.credentials.append(new)
-            new.ask(self.anyone)
+            credential = Credential("API key", self._name(person), session.claims["aal"], key, id)
+            self.credentials.append(credential)
+            credential.ask(self.anyone)
 
     def _redeem(self) -> None:
         """Have the applications redeem their codes."""
         for code in self.living("code"):
             response = code.ask(self.anyone)
             if response.status_code == 200:
-                new = Credential("client's session", code.holder, code.level, response.json["refresh_token"])
-                new.client_id, new.access_tokens = code.client_id, code.access_tokens
-                self.credentials.append(new)
-            # To use it again would end the session that it opened.
+                session = Credential(
+                    "client's session", code.holder, code.level, response.json["refresh_token"]
+                )
+                session.client_id, session.access_tokens = code.client_id, code.access_tokens
+                self.credentials.append(session)
+            # Using the code again would end the session that it opened.
             self.credentials.remove(code)
 
     def time_passes(self, hours: float) -> None:
@@ -348,11 +350,11 @@ class Takeover(RuleBasedStateMachine):
             if hours > 1 or credential.kind == "API key":
                 credential.access_tokens, credential.tried = [], 0
 
-    # The acts that end credentials.
+    # What ends credentials.
 
-    def _end(self, reason: str, ended: Callable[[Credential], bool]) -> None:
+    def _end(self, reason: str, ends: Callable[[Credential], bool]) -> None:
         for credential in self.living():
-            if ended(credential):
+            if ends(credential):
                 credential.ended_by.add(reason)
 
     def _end_thiefs(self, reason: str) -> None:
@@ -367,25 +369,25 @@ class Takeover(RuleBasedStateMachine):
 
     def _end_by_first_factor(self, before: dict[tuple[str, str], Any]) -> None:
         factors = {"a totp", "a webauthn", "a passkey"}
-        new = {what for what, _ in self._added()} & factors
-        if new and not factors & {what for what, _ in before}:
-            kept = self.acting
-            self._end("the first factor", lambda each: each.level < "aal2" and each is not kept)
+        new_factors = {kind for kind, _ in self._added()} & factors
+        if new_factors and not factors & {kind for kind, _ in before}:
+            acting = self.acting
+            self._end("the first factor", lambda each: each.level < "aal2" and each is not acting)
 
     # The owner defends.
 
-    def defend(self, act: str) -> None:
+    def defend(self, action: str) -> None:
         owner = self.owner
-        if act == "recover":
+        if action == "recover":
             self._recover()
             return
-        if act == "log in":
+        if action == "log in":
             email = self.environment.state().email
-            self._answered(act, sign_in(owner.device, email, owner.password or ""))
+            self._succeeded(action, sign_in(owner.device, email, owner.password or ""))
             return
-        if act == "undo":
-            for sent in self.environment.outbox.sent(EMAIL):
-                if sent.kind in NOTICES and sent.token and owner.undo(sent.token):
+        if action == "undo":
+            for message in self.environment.outbox.sent(EMAIL):
+                if message.kind in NOTICES and message.token and owner.undo(message.token):
                     self._end_thiefs("an undo")
                     return
             return
@@ -393,30 +395,30 @@ class Takeover(RuleBasedStateMachine):
         if credential is None:
             return
         session = credential.session(owner.device)
-        if act == "change the password":
-            self._answered(act, owner.change_password(session))
-        elif act == "sign out the others":
-            if self._answered(act, session.post("/logout?scope=others")):
+        if action == "change the password":
+            self._succeeded(action, owner.change_password(session))
+        elif action == "sign out the others":
+            if self._succeeded(action, session.post("/logout?scope=others")):
                 self._end("its removal", lambda each: each.kind == "session" and each is not credential)
-        elif act == "remove a session":
-            for other in self.living("session"):
-                removed = f"/sessions/{other.id}"
-                if other is not credential and self._answered(act, session.delete(removed)):
-                    other.ended_by.add("its removal")
+        elif action == "remove a session":
+            for session_to_end in self.living("session"):
+                path = f"/sessions/{session_to_end.id}"
+                if session_to_end is not credential and self._succeeded(action, session.delete(path)):
+                    session_to_end.ended_by.add("its removal")
                     break
-        elif act == "remove the API keys":
+        elif action == "remove the API keys":
             for key in self.living("API key"):
-                if self._answered(act, session.delete(f"/user/api_keys/{key.id}")):
+                if self._succeeded(action, session.delete(f"/user/api_keys/{key.id}")):
                     key.ended_by.add("its removal")
         else:
             for client_id in (self.environment.wiki, self.environment.evil):
-                if self._answered(act, session.delete(f"/user/oauth/grants?client_id={client_id}")):
+                if self._succeeded(action, session.delete(f"/user/oauth/grants?client_id={client_id}")):
                     self._end_application(client_id)
 
-    def _answered(self, act: str, response: Any) -> bool:
-        """Whether an act of the owner succeeded. Note if it was refused for a count."""
+    def _succeeded(self, action: str, response: Any) -> bool:
+        """Return whether an action of the owner succeeded, and note a refusal because of a limit."""
         if response.status_code in (429, 503):
-            self.refusals.append(f"{act}: {response.status_code} {response.text}")
+            self.refusals.append(f"{action}: {response.status_code} {response.text}")
         return response.status_code in (200, 204)
 
     def _recover(self, token: str | None = None) -> None:
@@ -425,14 +427,14 @@ class Takeover(RuleBasedStateMachine):
         if token is None:
             if email not in owner.emails:
                 return
-            self._answered("recover", owner.device.post("/recover", json={"email": email}))
+            self._succeeded("recover", owner.device.post("/recover", json={"email": email}))
             token = self.environment.outbox.last(email, "recovery").token
         response = hand_in(owner.device, "recovery", token)
-        if not self._answered("recover", response):
+        if not self._succeeded("recover", response):
             return
         session = session_of(owner.device, response)
         session = self._step_up(owner, session)
-        if self._answered("recover", owner.change_password(session)):
+        if self._succeeded("recover", owner.change_password(session)):
             owner.sessions.append(session)
             self._collect(owner)
             self._end_thiefs("an operator's reset" if is_operators else "a recovery")
@@ -444,18 +446,18 @@ class Takeover(RuleBasedStateMachine):
         assert response.status_code == 200, response.text
         return response
 
-    def operator_acts(self, act: str) -> None:
+    def operator_acts(self, action: str) -> None:
         user, state = f"/admin/users/{self.environment.user_id}", self.environment.state()
-        if act in self.applications:
-            self.required = act
+        if action in self.applications:
+            self.required = action
             for device in (self.owner.device, self.thief.device, self.anyone):
                 device.client = self._client
-        elif act in ("promote", "demote"):
-            self._administer("PUT", user, role="admin" if act == "promote" else "authenticated")
-        elif act == "recovery link":
-            made = self._administer("POST", "/admin/generate_link", type="recovery", email=state.email).json
-            self._recover(made["hashed_token"])
-        elif act == "new password":
+        elif action in ("promote", "demote"):
+            self._administer("PUT", user, role="admin" if action == "promote" else "authenticated")
+        elif action == "recovery link":
+            link = self._administer("POST", "/admin/generate_link", type="recovery", email=state.email).json
+            self._recover(link["hashed_token"])
+        elif action == "new password":
             self.owner.password = f"Operators-{self.owner.unique()}"
             self._administer("PUT", user, password=self.owner.password)
             self._end_thiefs("an operator's reset")
@@ -466,7 +468,7 @@ class Takeover(RuleBasedStateMachine):
     # Strangers.
 
     def guess(self, network: str, times: int) -> None:
-        """Guess passwords, of which the last is right, while a hook for access tokens fails.
+        """Guess passwords, the last of which is right, while a hook for access tokens fails.
 
         The same number of guesses goes to the address without a user.
         """
@@ -496,13 +498,13 @@ class Takeover(RuleBasedStateMachine):
                 break
             verdicts.append("wrong")
 
-    def strangers_act(self, act: str) -> None:
+    def strangers_act(self, action: str) -> None:
         email = self.environment.state().email
-        if act == "guess from many networks":
+        if action == "guess from many networks":
             for _ in range(4):
                 self.guess(self._network(), 6)
         else:
-            for kind in _ASKED:
+            for kind in _REQUESTS:
                 self.twins.append((kind, self._ask(kind, email), self._ask(kind, _twin(email))))
 
     def _network(self) -> str:
@@ -513,7 +515,7 @@ class Takeover(RuleBasedStateMachine):
         """Send a stranger's request from a new network; return status, body and the number of statements."""
         before = statements_run()
         response = Device(self._client, self._network()).post(
-            f"/{kind}", json={"email": email} | _ASKED[kind]
+            f"/{kind}", json={"email": email} | _REQUESTS[kind]
         )
         body = _VARYING.sub("…", json.dumps(response.json).replace(email, "…"))
         return response.status_code, body, statements_run() - before

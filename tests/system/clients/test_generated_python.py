@@ -22,24 +22,24 @@ NAME = "generated_client"
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory) -> Iterator[dict[str, Any]]:
     """The modules of a client by their names."""
-    place = tmp_path_factory.mktemp("generated")
-    (place / "config.yaml").write_text("post_hooks: []")
+    directory = tmp_path_factory.mktemp("generated")
+    (directory / "config.yaml").write_text("post_hooks: []")
     command = [str(Path(sys.executable).with_name("openapi-python-client")), "generate", "--meta", "none"]
     command += ["--path", str(OPENAPI), "--output-path", NAME, "--config", "config.yaml"]
-    subprocess.run(command, cwd=place, capture_output=True, check=True)
+    subprocess.run(command, cwd=directory, capture_output=True, check=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(place)
-        found = pkgutil.walk_packages([str(place / NAME)], f"{NAME}.")
-        yield {name.removeprefix(f"{NAME}."): importlib.import_module(name) for _, name, _ in found}
+        patch.syspath_prepend(directory)
+        packages = pkgutil.walk_packages([str(directory / NAME)], f"{NAME}.")
+        yield {name.removeprefix(f"{NAME}."): importlib.import_module(name) for _, name, _ in packages}
 
 
-def test_generated_client_signs_a_user_up_in_and_out(modules, make_app, database):
+def test_generated_client_signs_a_user_up_and_in_and_out(modules, make_app, database):
     models, api = modules["models"], lambda name: modules[f"api.{name}"].sync
     with served(make_app(AUTH_AUTOCONFIRM="true")) as server:
         url = f"http://127.0.0.1:{server.port}"
         anyone = modules["client"].Client(base_url=url)
-        new = models.Signup(email=DAVE, password=PASSWORD)
-        created = api("sign_in.signup")(client=anyone, body=new)
+        sign_up = models.Signup(email=DAVE, password=PASSWORD)
+        created = api("sign_in.signup")(client=anyone, body=sign_up)
         assert (type(created), type(created.id)) == (models.SignedUpUser, UUID)
 
         password = models.TokenGrant(email=DAVE, password=PASSWORD)
@@ -55,5 +55,5 @@ def test_generated_client_signs_a_user_up_in_and_out(modules, make_app, database
         assert (type(user.created_at), type(user.identities[0])) == (datetime, models.Identity)
 
         assert type(api("sessions.logout")(client=signed_in)) is models.Done
-        refused = api("user.get_user")(client=signed_in)
-        assert (type(refused), refused.error_code) == (models.Error401, models.ErrorCode.SESSION_NOT_FOUND)
+        error = api("user.get_user")(client=signed_in)
+        assert (type(error), error.error_code) == (models.Error401, models.ErrorCode.SESSION_NOT_FOUND)

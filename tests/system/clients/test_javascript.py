@@ -18,15 +18,15 @@ import pytest
 
 from auth.core.passwords import leaked_file
 from tests.support.contract import OPENAPI, description
-from tests.support.fake_provider import Answer, Asked, FakeProvider
+from tests.support.fake_provider import Answer, FakeProvider, Request
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port
 from tests.support.range_api import sha1
 
-HERE = Path(__file__).parent
+DIRECTORY = Path(__file__).parent
 NODE = shutil.which("node")
 pytestmark = [
     pytest.mark.skipif(
-        NODE is None or not (HERE / "node_modules").is_dir(),
+        NODE is None or not (DIRECTORY / "node_modules").is_dir(),
         reason="NOT TESTED: the JavaScript clients. They need Node.js and npm: make test-clients",
     ),
 ]
@@ -47,19 +47,19 @@ WAYS = {
     "captcha": {"AUTH_CAPTCHA": "altcha", "AUTH_CAPTCHA_COST": "1"},
     "leaked": {"AUTH_PASSWORD_LEAKED": "file"},
 }
-# The ways of one file, which no other way has.
+# Ways that have a file of tests to themselves.
 ALONE = ("captcha", "leaked", "sso")
-# What the other settings of `autoconfirm` change.
-CHANGED = ("admin", "anonymous", "sign-in", "ssr", "user")
+# The files whose outcome the settings of `autoconfirm` may change.
+CHANGED_BY_AUTOCONFIRM = ("admin", "anonymous", "sign-in", "ssr", "user")
 LEAKED = "Horse-Battery-7"
 
 
 class Google(FakeProvider):
     """Each visitor is another person."""
 
-    def authorize(self, asked: Asked) -> Answer:
+    def authorize(self, request: Request) -> Answer:
         self.person = {"sub": str(uuid4()), "email": f"{uuid4()}@gmail.example", "email_verified": True}
-        return super().authorize(asked)
+        return super().authorize(request)
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +87,13 @@ def service(way, google) -> Iterator[dict[str, str]]:
         leaked = Path(directory) / "leaked-passwords"
         leaked_file.write(leaked, [leaked_file.number_of(sha1(LEAKED))])
         settings["AUTH_PASSWORD_LEAKED_FILE"] = str(leaked)
-        with Service(Path(directory).resolve() / "var", command=PATIENT_GUNICORN, **settings) as running:
+        with Service(Path(directory).resolve() / "var", command=PATIENT_GUNICORN, **settings) as process:
             tokens = [google.id_token(sub=f"{way} {n}", jti=str(n)) for n in range(3)]
             yield {
                 "PATH": os.environ["PATH"],
                 "LATCHKEY_PYTHON": sys.executable,
-                "LATCHKEY_URL": f"http://localhost:{running.port}",
-                "LATCHKEY_SERVICE_KEY": (running.state_dir / "service_role_key").read_text().strip(),
+                "LATCHKEY_URL": f"http://localhost:{process.port}",
+                "LATCHKEY_SERVICE_KEY": (process.state_dir / "service_role_key").read_text().strip(),
                 "LATCHKEY_AUTOCONFIRM": settings.get("AUTH_AUTOCONFIRM", "false"),
                 "LATCHKEY_ANONYMOUS": settings.get("AUTH_ANONYMOUS_ENABLED", "false"),
                 "LATCHKEY_SECRET": settings.get("AUTH_JWT_SECRET", ""),
@@ -103,29 +103,31 @@ def service(way, google) -> Iterator[dict[str, str]]:
 
 
 def run(command: list[str], directory: Path, environment: dict[str, str]) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def files(way: str) -> list[str]:
     if way == "default":
-        names = (path.name for path in HERE.glob("*.test.mjs"))
+        names = (path.name for path in DIRECTORY.glob("*.test.mjs"))
         return sorted(name for name in names if name.removesuffix(".test.mjs") not in ALONE)
-    return [f"{name}.test.mjs" for name in (CHANGED if way == "autoconfirm" else [way])]
+    return [f"{name}.test.mjs" for name in (CHANGED_BY_AUTOCONFIRM if way == "autoconfirm" else [way])]
 
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
-def test_client(way, service):
-    run([str(NODE), "--test", "--test-concurrency=1", "--test-reporter=spec", *files(way)], HERE, service)
+def test_javascript_clients_work_with_the_settings_of_each_way(way, service):
+    run(
+        [str(NODE), "--test", "--test-concurrency=1", "--test-reporter=spec", *files(way)], DIRECTORY, service
+    )
 
 
 @pytest.mark.parametrize("way", ["default"], indirect=True)
 def test_typescript_client_generated_from_openapi_yaml_compiles_and_works(service, tmp_path):
-    shutil.copy(HERE / "generated.ts", tmp_path)
-    shutil.copy(HERE / "package.json", tmp_path)
-    (tmp_path / "node_modules").symlink_to(HERE / "node_modules")
+    shutil.copy(DIRECTORY / "generated.ts", tmp_path)
+    shutil.copy(DIRECTORY / "package.json", tmp_path)
+    (tmp_path / "node_modules").symlink_to(DIRECTORY / "node_modules")
     names = json.dumps(list(description()["components"]["schemas"]))
     (tmp_path / "names.ts").write_text(
         'import type { components } from "./api.js";\n'

@@ -14,7 +14,9 @@ FINDS = "jinja2 2.10 PYSEC-2019-217 2.10.1 CVE-2019-10906"
 
 @pytest.fixture
 def audit(tmp_path):
-    """Return what runs `make audit` with a pip-audit that says one thing of jinja2 2.10, and another of the lock."""
+    """Return a function that runs `make audit` with a fake pip-audit: it prints a finding about jinja2 2.10, which has a
+    known vulnerability, and exits with a status for the lock.
+    """
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(CHECKOUT / name, tmp_path)
     program = tmp_path / ".venv" / "bin" / "pip-audit"
@@ -33,17 +35,17 @@ def audit(tmp_path):
     return run
 
 
-def test_audit_fails_where_nothing_knows_of_a_known_vulnerability(audit, tmp_path):
-    done = audit("No known vulnerabilities found", 0)
-    assert (done.returncode, "NOTHING WAS AUDITED" in done.stdout) == (2, True)
+def test_audit_fails_if_pip_audit_does_not_find_a_known_vulnerability(audit, tmp_path):
+    result = audit("No known vulnerabilities found", 0)
+    assert (result.returncode, "NOTHING WAS AUDITED" in result.stdout) == (2, True)
     assert not (tmp_path / "asked").exists()
 
 
-@cases(("status", "expected"), [(0, 0), (1, 2)])
-def test_audit_asks_about_each_package_of_the_lock_on_any_python(audit, tmp_path, status, expected):
-    assert audit(FINDS, status).returncode == expected
-    asked = pins((tmp_path / "asked").read_text())
-    assert {name: pin.specifier for name, pin in asked.items()} == {
+@cases(("status", "status_of_make"), [(0, 0), (1, 2)])
+def test_audit_asks_about_each_package_of_the_lock_on_any_python(audit, tmp_path, status, status_of_make):
+    assert audit(FINDS, status).returncode == status_of_make
+    audited = pins((tmp_path / "asked").read_text())
+    assert {name: pin.specifier for name, pin in audited.items()} == {
         name: pin.specifier for name, pin in LOCKED.items()
     }
-    assert {pin.marker for pin in asked.values()} == {None}
+    assert {pin.marker for pin in audited.values()} == {None}

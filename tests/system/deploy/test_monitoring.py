@@ -41,7 +41,7 @@ def metered(serve, all_rows) -> Iterator[Metered]:
         yield metered
 
 
-def documented() -> set[str]:
+def documented_metrics() -> set[str]:
     page = (CHECKOUT / "docs" / "monitoring.md").read_text()
     return set(re.findall(r"^- `(latchkey_\w+)`", page, re.MULTILINE))
 
@@ -59,7 +59,7 @@ def test_metrics_are_those_of_the_documentation(metered):
     families = list(text_string_to_metric_families(metered.text()))
     assert {
         family.name + ("_total" if family.type == "counter" else "") for family in families
-    } == documented()
+    } == documented_metrics()
 
 
 def test_queries_use_only_metrics_and_labels_that_exist(metered):
@@ -68,8 +68,8 @@ def test_queries_use_only_metrics_and_labels_that_exist(metered):
     for title, query in queries().items():
         assert set(re.findall(r"latchkey_\w+", query)) <= exposed, title
         assert set(re.findall(r"(\w+)(?:=~|!=|=)\"", query)) <= labels, title
-    every = " ".join(queries().values())
-    assert {name for name in documented() if name not in every} == set()
+    all_queries = " ".join(queries().values())
+    assert {name for name in documented_metrics() if name not in all_queries} == set()
 
 
 def test_requests_are_counted_by_route_and_status(metered):
@@ -105,28 +105,30 @@ def test_metrics_are_not_served_elsewhere(metered):
 
 def test_exposition_passes_promtool(metered):
     promtool = find_program("promtool", "prometheus", "THE METRICS ARE NOT CHECKED")
-    done = subprocess.run(
+    result = subprocess.run(
         [promtool, "check", "metrics"], input=metered.text(), capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
-def test_each_alert_is_in_the_night_and_in_the_documentation():
+def test_each_alert_is_played_in_the_tests_of_outages_and_documented():
     page = (CHECKOUT / "docs" / "monitoring.md").read_text()
     pages, _, tickets = page.partition("\n## What pages\n")[2].partition("\nTickets for the morning")
-    said = {
+    documented_alerts = {
         (alert, severity)
         for table, severity in ((pages, "page"), (tickets, "ticket"))
         for cell in re.findall(r"^- (Latchkey[\w, ]+): ", table, re.MULTILINE)
         for alert in cell.split(", ")
     }
-    played = set()
+    played_alerts = set()
     tests = yaml.safe_load((ALERTS.parent / "outages.test.yml").read_text())["tests"]
     assert len(tests) >= 30
     for sample in (each for test in tests for each in test["promql_expr_test"][0].get("exp_samples", [])):
         labels = dict(re.findall(r'(\w+)="(\w+)"', sample["labels"]))
-        played.add((labels["alertname"], labels["severity"]))
-    assert said == played == {(rule["alert"], rule["labels"]["severity"]) for rule in RULES}
+        played_alerts.add((labels["alertname"], labels["severity"]))
+    assert (
+        documented_alerts == played_alerts == {(rule["alert"], rule["labels"]["severity"]) for rule in RULES}
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,5 +142,5 @@ def test_each_alert_is_in_the_night_and_in_the_documentation():
 )
 def test_alerts_pass_promtool(arguments):
     promtool = find_program("promtool", "prometheus", "DEPLOY/PROMETHEUS IS NOT TESTED")
-    done = subprocess.run([promtool, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run([promtool, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr

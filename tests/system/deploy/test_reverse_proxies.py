@@ -71,16 +71,16 @@ def test_request_over_plain_http_that_may_have_sent_a_secret_is_refused(proxy, t
 
 def assert_answers_plainly(response, target):
     assert response.headers["X-Content-Type-Options"] == "nosniff"
-    # Browsers ignore it over plain http (RFC 6797, section 7.2).
+    # Browsers ignore HSTS over plain http (RFC 6797, section 7.2).
     assert "Strict-Transport-Security" not in response.headers
     assert response.headers.get("Server") in ("nginx", None)
     assert target.requests == []
 
 
 def test_claimed_addresses_are_replaced_and_the_response_has_hsts_but_no_version(https, target):
-    claimed = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
+    headers = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
     target.headers = {"X-Content-Type-Options": "nosniff"}
-    response = https.get("/user", headers=claimed)
+    response = https.get("/user", headers=headers)
     (request,) = target.requests
     assert request.headers["x-forwarded-for"] == "127.0.0.1"
     assert request.headers["x-forwarded-proto"] == "https"
@@ -134,8 +134,8 @@ def test_each_client_of_supabase_reads_that_the_service_is_unreachable(tmp_path,
     with PROXIES[name](tmp_path, f"127.0.0.1:{free_port()}") as proxy, proxy.client() as client:
         for reader in READERS.values():
             assert_read(client.get("/auth/v1/user", headers=reader.headers), reader, "service_unavailable")
-        older = client.get("/auth/v1/user", headers={"X-Supabase-Api-Version": "2023-12-31"})
-        assert older.json()["code"] == older.status_code
+        response = client.get("/auth/v1/user", headers={"X-Supabase-Api-Version": "2023-12-31"})
+        assert response.json()["code"] == response.status_code
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -165,8 +165,8 @@ def test_caddyfile_is_valid_as_it_is_shipped():
     if not re.match(r"v?2\.6\.[0-2]\b", version):
         pytest.skip("the shipped lines on buffers are those of Debian's Caddy 2.6.2")
     command = [program, "validate", "--adapter=caddyfile", f"--config={CHECKOUT}/deploy/Caddyfile"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "Valid configuration"), done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout.strip()) == (0, "Valid configuration"), result.stderr
 
 
 CONSOLE = ["/console", "//console/users", "/%63onsole", "/auth/v1/console", "/x/..%2fconsole/audit"]
@@ -175,9 +175,9 @@ CONSOLE = ["/console", "//console/users", "/%63onsole", "/auth/v1/console", "/x/
 @pytest.mark.parametrize("name", PROXIES)
 def test_console_is_open_to_its_network_alone(tmp_path, target, name):
     upstream = target.url.removeprefix("http://")
-    claimed = {"X-Forwarded-For": "192.0.2.7", "X-Real-IP": "192.0.2.7"}
+    headers = {"X-Forwarded-For": "192.0.2.7", "X-Real-IP": "192.0.2.7"}
     with PROXIES[name](tmp_path, upstream, operators="192.0.2.0/24") as proxy, proxy.client() as client:
-        assert {client.get(proxy.url + path, headers=claimed).status_code for path in CONSOLE} == {404}
+        assert {client.get(proxy.url + path, headers=headers).status_code for path in CONSOLE} == {404}
         assert target.requests == []
         client.get("/sign-in?next=console")
         client.get("/consoles")
@@ -236,7 +236,7 @@ SUITES = {
     )
     for kind in ("ECDSA", "RSA")
 }
-# The suites of OpenSSL, of all security levels, by class.
+# OpenSSL's names for the suites that must be refused, by the reason.
 REFUSED = {
     "key exchange with RSA": "kRSA",
     "key exchange without elliptic curves": "kDHE",
@@ -252,11 +252,11 @@ def handshake(proxy, *options):
     address = ["-connect", f"127.0.0.1:{proxy.port}", "-servername", "localhost"]
     trust = ["-CAfile", str(proxy.certificate), "-verify_return_error"]
     command = ["openssl", "s_client", *address, *trust, *options]
-    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(
-        r"Cipher is (\S+)" if done.returncode == 0 else r"alert (.*?):", done.stdout + done.stderr
+    result = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
+    match = re.search(
+        r"Cipher is (\S+)" if result.returncode == 0 else r"alert (.*?):", result.stdout + result.stderr
     )
-    return done.returncode, found and found[1]
+    return result.returncode, match and match[1]
 
 
 @pytest.mark.parametrize("kind", SUITES)
@@ -267,9 +267,9 @@ def test_tls_has_forward_secrecy_and_authenticated_encryption_alone(tmp_path, ta
         assert handshake(proxy, "-tls1_3")[0] == 0
         for suite in SUITES[kind]:
             assert handshake(proxy, "-tls1_2", "-cipher", suite) == (0, suite)
-        for what, suites in REFUSED.items():
+        for reason, suites in REFUSED.items():
             answer = handshake(proxy, "-tls1_2", "-cipher", f"{suites}:@SECLEVEL=0")
-            assert answer == (1, "handshake failure"), what
+            assert answer == (1, "handshake failure"), reason
         for version in ("-tls1", "-tls1_1"):
             answer = handshake(proxy, version, "-cipher", "ALL:@SECLEVEL=0")
             assert answer == (1, "protocol version"), version
@@ -298,7 +298,7 @@ def test_connections_beyond_a_hundred_of_an_address_are_refused(nginx):
         for connection in connections:
             connection.sendall(head)
         with nginx.client() as https:
-            response = wait_until(lambda: (found := https.get("/health")).status_code == 429 and found)
+            response = wait_until(lambda: (answer := https.get("/health")).status_code == 429 and answer)
         assert_limited(response)
     finally:
         for connection in connections:

@@ -12,7 +12,9 @@ from tests.support.programs import find_program
 
 
 class Wrapper:
-    """deploy/latchkey, with programs that record their arguments and variables, as sudo and the journal do."""
+    """deploy/latchkey, with programs in place of `id`, `sudo` and `systemd-run` that record their arguments and
+    variables, because sudo and the journal log them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,18 +30,20 @@ class Wrapper:
             (folder / name).chmod(0o755)
 
     def __call__(
-        self, *arguments: str, status: int = 0, typed: str = "", **variables: str
+        self, *arguments: str, status: int = 0, stdin: str = "", **variables: str
     ) -> tuple[str, str, str]:
         """Return the options of systemd-run, the arguments of `latchkey`, and its standard input."""
         environment = {"PATH": f"{self._folder}:{os.environ['PATH']}", "RECORD": str(self._folder / "record")}
         command = [str(DEPLOY / "latchkey"), *arguments]
         process = subprocess.run(
-            command, env=environment | variables, input=typed, capture_output=True, text=True, check=False
+            command, env=environment | variables, input=stdin, capture_output=True, text=True, check=False
         )
         assert (process.returncode, process.stderr) == (status, "")
-        options, program, rest = process.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
+        options, program, arguments_of_latchkey = process.stdout.partition(
+            "/opt/latchkey/current/bin/latchkey\n"
+        )
         assert program
-        return options, rest, (self._folder / "record.input").read_text()
+        return options, arguments_of_latchkey, (self._folder / "record.input").read_text()
 
     def record(self) -> str:
         return (self._folder / "record").read_text()
@@ -98,10 +102,10 @@ PASSWORD = 'Correct $HOME "Horse" %n 1\\'
 
 @pytest.mark.parametrize("variables", [{}, {"IS_ROOT": "0"}], ids=["user", "root"])
 def test_password_reaches_the_command_by_a_pipe_alone(wrapper, variables):
-    _, arguments, typed = wrapper(
+    _, arguments, stdin = wrapper(
         "create-admin", "ada@example.com", LATCHKEY_ADMIN_PASSWORD=PASSWORD, **variables
     )
-    assert (arguments, typed) == ("create-admin\nada@example.com\n", f"{PASSWORD}\n")
+    assert (arguments, stdin) == ("create-admin\nada@example.com\n", f"{PASSWORD}\n")
     assert "systemd-run " in wrapper.record()
     assert PASSWORD not in wrapper.record()
     assert "LATCHKEY_ADMIN_PASSWORD" not in wrapper.record()

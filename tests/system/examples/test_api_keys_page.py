@@ -11,8 +11,8 @@ from tests.support.server import served
 
 PAGE = (CHECKOUT / "docs/api-keys.md").read_text()
 PROGRAM, CHECK = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-BODY, ANSWER = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-(LEAKED,) = re.findall(r"Leaked keys match `(.+?)`", PAGE)
+REQUEST_BODY, RESPONSE_BODY = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+(KEY_PATTERN,) = re.findall(r"Leaked keys match `(.+?)`", PAGE)
 
 
 @pytest.fixture
@@ -22,23 +22,23 @@ def app(make_app):
 
 def test_program_of_the_page_acts_for_the_user(app, alice, monkeypatch, database):
     session = alice.open_session(app.test_client())
-    created = session.post(ROUTE, data=BODY, content_type="application/json").json
-    assert list(created) == list(json.loads(ANSWER))
+    created = session.post(ROUTE, data=REQUEST_BODY, content_type="application/json").json
+    assert list(created) == list(json.loads(RESPONSE_BODY))
     key = created["key"]
-    assert re.fullmatch(LEAKED, key)
+    assert re.fullmatch(KEY_PATTERN, key)
     with served(app) as server:
         monkeypatch.setenv("LATCHKEY_URL", f"http://127.0.0.1:{server.port}")
         monkeypatch.setenv("LATCHKEY_API_KEY", key)
         program: dict = {}
         exec(PROGRAM, program)  # noqa: S102
-        sent = program["authorization"]()
-        assert server.get("/user", headers=sent).json["id"] == alice.id
-        assert program["authorization"]() == sent
+        headers = program["authorization"]()
+        assert server.get("/user", headers=headers).json["id"] == alice.id
+        assert program["authorization"]() == headers
         program["_token"] |= {"expires_at": 0}
-        assert program["authorization"]() != sent
+        assert program["authorization"]() != headers
     exec(CHECK, program)  # noqa: S102
-    claims = claims_of(sent["Authorization"])
-    decided = [
+    claims = claims_of(headers["Authorization"])
+    verdicts = [
         program["may"](each, scope) for each in (claims, session.claims) for scope in ("reports.read", "x")
     ]
-    assert decided == [True, False, True, True]
+    assert verdicts == [True, False, True, True]

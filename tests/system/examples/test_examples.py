@@ -31,7 +31,7 @@ EXAMPLES = CHECKOUT / "examples"
 NODE = shutil.which("node")
 MAVEN = shutil.which("mvn") if shutil.which("javac") else None
 KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
-# Not where the APIs reach the service.
+# The APIs reach the service by another URL.
 ISSUER = "https://auth.example.com"
 OTHER_KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
 COMMANDS = {
@@ -58,7 +58,7 @@ APIS = [
     pytest.param("express", marks=WITH_NODE),
     pytest.param("spring", marks=WITH_MAVEN),
 ]
-# Those in Python have pytest.
+# The commands that run the tests of an example; pytest runs those in Python.
 TESTS = {"express": [str(NODE), "--test"], "spring": ["mvn", "--batch-mode", "--quiet", "test"]}
 PYTEST = ["--rootdir=.", "-c", os.devnull, "-p", "latchkey_auth.pytest_plugin", "-p", "no:cacheprovider"]
 
@@ -67,14 +67,14 @@ PYTEST = ["--rootdir=.", "-c", os.devnull, "-p", "latchkey_auth.pytest_plugin", 
 def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
     """The service, behind a forwarder that can be closed."""
     port = free_port()
-    with Forwarder(f"host=127.0.0.1 port={port}") as way:
+    with Forwarder(f"host=127.0.0.1 port={port}") as forwarder:
         changes = {
             "AUTH_BASE_URL": ISSUER,
             "AUTH_JWT_KEYS": json.dumps({"keys": [KEY.as_dict(private=True)]}),
         }
         app = new_app({**environment, **changes})
         with served(app, port) as client:
-            yield client, way
+            yield client, forwarder
         app.extensions[EXTENSION].db.close()
 
 
@@ -86,12 +86,12 @@ def output(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module", params=APIS)
 def running_api(request, latchkey, output) -> Iterator[httpx.Client]:
-    port, (_, way) = free_port(), latchkey
+    port, (_, forwarder) = free_port(), latchkey
     environment = {
         "PATH": os.environ["PATH"],
         "PORT": str(port),
         "LATCHKEY_URL": ISSUER,
-        "LATCHKEY_INTERNAL_URL": f"http://127.0.0.1:{way.port}",
+        "LATCHKEY_INTERNAL_URL": f"http://127.0.0.1:{forwarder.port}",
         "LATCHKEY_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
     }
     if request.param == "spring":
@@ -99,9 +99,9 @@ def running_api(request, latchkey, output) -> Iterator[httpx.Client]:
         build = ["mvn", "--batch-mode", "--quiet", "-DskipTests", "package"]
         subprocess.run(build, cwd=EXAMPLES / "spring", check=True)
     with output.open("wb") as out:
-        how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         process = subprocess.Popen(
-            COMMANDS[request.param](str(port)), cwd=EXAMPLES / request.param, env=environment, **how
+            COMMANDS[request.param](str(port)), cwd=EXAMPLES / request.param, env=environment, **pipes
         )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20) as api:
@@ -148,12 +148,12 @@ def mint(claims: dict[str, Any], key: Any = KEY, **header: Any) -> str:
 
 def hmac_token(claims: dict[str, Any], secret: bytes) -> str:
     """Return a token whose secret is public data, which PyJWT would refuse to sign."""
-    signed = f"{encoded({'alg': 'HS256', 'kid': 'tests', 'typ': 'JWT'})}.{encoded(claims)}"
-    mac = hmac.digest(secret, signed.encode(), "sha256")
-    return f"{signed}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+    signed_text = f"{encoded({'alg': 'HS256', 'kid': 'tests', 'typ': 'JWT'})}.{encoded(claims)}"
+    mac = hmac.digest(secret, signed_text.encode(), "sha256")
+    return f"{signed_text}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
 
 
-BAD: dict[str, Callable[[dict[str, Any]], str]] = {
+BAD_TOKENS: dict[str, Callable[[dict[str, Any]], str]] = {
     "expired": lambda claims: mint(claims | {"exp": int(time.time()) - 60}),
     "without expiry": lambda claims: mint({name: claims[name] for name in claims if name != "exp"}),
     "of another issuer": lambda claims: mint(claims | {"iss": "http://127.0.0.1:1"}),
@@ -173,7 +173,7 @@ def test_bad_tokens_are_refused(api, session, latchkey, database):
     code = granted_code(database, application, session, nonce="n")
     answer = application.redeem(latchkey[0], code).json
     assert api.get("/me", headers={"Authorization": f"Bearer {mint(session.claims)}"}).status_code == 200
-    tokens = {name: f"Bearer {make(session.claims)}" for name, make in BAD.items()}
+    tokens = {name: f"Bearer {make(session.claims)}" for name, make in BAD_TOKENS.items()}
     tokens |= {f"{name} of an application": f"Bearer {answer[name]}" for name in ("access_token", "id_token")}
     tokens |= {"of another scheme": f"Basic {session.access_token}", "empty": "Bearer"}
     for name, header in tokens.items():
@@ -184,7 +184,9 @@ def test_bad_tokens_are_refused(api, session, latchkey, database):
 
 
 def test_refused_token_is_logged_with_the_reason_but_not_repeated(api, session, output):
-    tokens = [BAD[name](session.claims) for name in ("of another issuer", "of an unknown key", "expired")]
+    tokens = [
+        BAD_TOKENS[name](session.claims) for name in ("of another issuer", "of an unknown key", "expired")
+    ]
     tokens += [mint(session.claims, **{name: "another\nline"}) for name in ("kid", "typ")]
     for token in tokens:
         api.get("/me", headers={"Authorization": f"Bearer {token}"})
@@ -197,15 +199,15 @@ def test_refused_token_is_logged_with_the_reason_but_not_repeated(api, session, 
 
 def test_token_that_lacks_a_second_step_is_refused(api, session):
     set_up(session)
-    lacking = session_of(session.client, sign_in(session.client, session.user["email"]))
+    session_without_step = session_of(session.client, sign_in(session.client, session.user["email"]))
     for method, path in (("GET", "/me"), ("GET", "/reports"), ("POST", "/payments")):
-        response = api.request(method, path, headers=lacking.authorization)
+        response = api.request(method, path, headers=session_without_step.authorization)
         assert (path, response.status_code) == (path, 401)
 
 
 def test_api_accepts_the_token_of_a_user_with_the_largest_metadata(api, person, service_role):
-    both = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
-    person.client.put(f"/admin/users/{person.id}", json=both, headers=service_role)
+    metadata = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
+    person.client.put(f"/admin/users/{person.id}", json=metadata, headers=service_role)
     session = person.sign_in()
     assert len(session.access_token) > 20_000
     assert api.get("/me", headers=session.authorization).json()["email"] == person.email
@@ -213,21 +215,21 @@ def test_api_accepts_the_token_of_a_user_with_the_largest_metadata(api, person, 
 
 
 def test_api_serves_while_latchkey_is_down_but_cannot_ask_it(api, session, latchkey):
-    _, way = latchkey
+    _, forwarder = latchkey
     assert api.get("/me", headers=session.authorization).status_code == 200
-    way.close()
+    forwarder.close()
     try:
         assert api.get("/me", headers=session.authorization).status_code == 200
         assert api.post("/payments", headers=session.authorization).status_code == 503
     finally:
-        way.open()
+        forwarder.open()
 
 
 @pytest.fixture(scope="module")
 def kit_settings(database_url, all_rows) -> Iterator[dict[str, str]]:
     """Settings with which the test kits use the Postgres of this worker: to start one for each takes 2 s of CPU."""
     if "TEST_DATABASE_URL" in os.environ:
-        # Its server is that of other workers too, whose tests look for databases of kits.
+        # Other workers share this server, and their tests look for databases of kits.
         yield {}
         return
     yield {"LATCHKEY_TEST_DATABASE_URL": database_url}
@@ -237,7 +239,7 @@ def kit_settings(database_url, all_rows) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("example", APIS)
 def test_tests_of_an_example_pass(example, tmp_path, kit_settings):
-    """They show the test kit."""
+    """Run the tests, which show how to use the test kit."""
     program = tmp_path / "latchkey"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -P {CHECKOUT}/latchkey_auth/__main__.py "$@"\n')
     program.chmod(0o700)
@@ -245,7 +247,7 @@ def test_tests_of_an_example_pass(example, tmp_path, kit_settings):
     environment |= kit_settings
     environment |= {"PYTHONPATH": str(CHECKOUT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = TESTS.get(example, [sys.executable, "-m", "pytest", *PYTEST])
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=EXAMPLES / example, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr

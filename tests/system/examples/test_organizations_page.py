@@ -1,4 +1,4 @@
-"""docs/organizations.md: its policies check each row by the tokens of members."""
+"""docs/organizations.md: its policies check each row by the claims of members' tokens."""
 
 import json
 import re
@@ -35,9 +35,11 @@ def test_policies_of_the_page_show_members_the_projects_of_their_organizations(a
     client = make_app(AUTH_ORGANIZATIONS="users").test_client()
     owner = alice.open_session(client)
     ids = [owner.post("/organizations", json={"name": name}).json["id"] for name in ("Acme", "Globex")]
-    invited = owner.post(f"/organizations/{ids[0]}/invitations", json={"email": bob.email, "role": "member"})
+    invitation = owner.post(
+        f"/organizations/{ids[0]}/invitations", json={"email": bob.email, "role": "member"}
+    )
     member = bob.open_session(client)
-    assert member.post(f"/user/invitations/{invited.json['id']}").status_code == 200
+    assert member.post(f"/user/invitations/{invitation.json['id']}").status_code == 200
 
     def run(session, statement, *values):
         with api, api.cursor() as cursor:
@@ -48,9 +50,9 @@ def test_policies_of_the_page_show_members_the_projects_of_their_organizations(a
 
     for id in ids:
         run(owner, "INSERT INTO projects VALUES (%s, 'Rocket')", id)
-    listed = "SELECT organization_id::text FROM projects ORDER BY organization_id"
-    assert run(owner, listed) == [(id,) for id in sorted(ids)]
-    assert run(member, listed) == [(ids[0],)]
+    select = "SELECT organization_id::text FROM projects ORDER BY organization_id"
+    assert run(owner, select) == [(id,) for id in sorted(ids)]
+    assert run(member, select) == [(ids[0],)]
     assert run(member, "DELETE FROM projects") == 0
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
         run(member, "INSERT INTO projects VALUES (%s, 'Evil')", ids[0])

@@ -26,8 +26,8 @@ BLOCKS = re.findall(r"^( *)```(\w+)\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTA
 
 
 def block(language: str) -> str:
-    (found,) = (text for _, name, text in BLOCKS if name == language)
-    return found
+    (text,) = (text for _, name, text in BLOCKS if name == language)
+    return text
 
 
 class Rest(NamedTuple):
@@ -46,8 +46,8 @@ class Rest(NamedTuple):
         try:
             with self.database, self.database.cursor() as cursor:
                 cursor.execute("SELECT set_config('role', %s, true)", [role])
-                said = json.dumps(claims | {"role": role})
-                cursor.execute("SELECT set_config('request.jwt.claims', %s, true)", [said])
+                claims_with_role = json.dumps(claims | {"role": role})
+                cursor.execute("SELECT set_config('request.jwt.claims', %s, true)", [claims_with_role])
                 cursor.execute(f"SELECT text FROM {self.settings['db-schemas']}.notes ORDER BY text")
                 return 200, [text for (text,) in cursor.fetchall()]
         except psycopg2.errors.InvalidParameterValue as error:
@@ -56,7 +56,7 @@ class Rest(NamedTuple):
             return 403 if claims else 401, error.diag.message_primary
 
     def _verified(self, token: str) -> dict[str, Any]:
-        # A kid that the file lacks is refused, and so is the algorithm of another key. iss is not looked at.
+        # PostgREST refuses a kid that the file lacks, and the algorithm of another key. It does not check iss.
         kid = jwt.get_unverified_header(token)["kid"]
         try:
             key = jwt.PyJWKSet.from_json(self.keys.read_text())[kid]
@@ -68,7 +68,7 @@ class Rest(NamedTuple):
 
 
 @pytest.fixture
-def of_owner(new_database) -> Iterator[Any]:
+def owner(new_database) -> Iterator[Any]:
     """A connection of the owner of a database with the tables and roles of the page."""
     with closing(psycopg2.connect(new_database(block("sql")))) as owner:
         owner.autocommit = True
@@ -80,20 +80,20 @@ def of_owner(new_database) -> Iterator[Any]:
 
 
 @pytest.fixture
-def rest(of_owner, app, tmp_path) -> Iterator[Rest]:
+def rest(owner, app, tmp_path) -> Iterator[Rest]:
     settings = dict(re.findall(r'^([\w-]+) = "(.*)"$', block("ini"), re.MULTILINE))
     assert settings["jwt-secret"] == "@/etc/postgrest/jwks.json"
     app.extensions["latchkey"].openid_keys.make_first()
-    done = run_command(app, *re.findall(r"^latchkey (.*) >", block("sh"))[0].split())
-    (tmp_path / "jwks.json").write_text(done.output)
-    with closing(psycopg2.connect(make_dsn(of_owner.dsn, user="authenticator"))) as connection:
+    result = run_command(app, *re.findall(r"^latchkey (.*) >", block("sh"))[0].split())
+    (tmp_path / "jwks.json").write_text(result.output)
+    with closing(psycopg2.connect(make_dsn(owner.dsn, user="authenticator"))) as connection:
         yield Rest(settings, tmp_path / "jwks.json", connection)
 
 
 @pytest.fixture
-def write(of_owner) -> Callable[[Person], None]:
+def write(owner) -> Callable[[Person], None]:
     def write(author: Person) -> None:
-        with of_owner.cursor() as cursor:
+        with owner.cursor() as cursor:
             cursor.execute("INSERT INTO api.notes VALUES (%s, %s)", [author.id, f"of {author.email}"])
 
     return write
@@ -117,7 +117,7 @@ def test_tokens_for_others_are_refused_by_the_audience_and_half_sessions_by_the_
     tokens = tokens_of(client, database, make_client(database), alice, "openid")
     for token in (tokens["access_token"], tokens["id_token"]):
         assert rest.answer(f"Bearer {token}") == (401, "Audience doesn't match")
-    # As the page says.
+    # Without the audience, PostgREST accepts them, as the page says.
     open_rest = rest._replace(settings=rest.settings.copy())
     assert open_rest.settings.pop("jwt-aud") == "authenticated"
     assert open_rest.answer(f"Bearer {tokens['access_token']}")[0] == 403  # as the role anon

@@ -29,12 +29,12 @@ class Terminal:
     def __init__(self, directory: Path, ports: dict[str, str]) -> None:
         self.port, self._directory, self.ports = int(ports["8000"]), directory, ports
 
-    def here(self, text: str) -> str:
-        """Return the text with the ports of this test, one of which may contain a known one: 30001."""
+    def with_ports(self, text: str) -> str:
+        """Replace the ports of the documents by those of this test, in one pass: a new one may contain another."""
         return re.sub("|".join(self.ports), lambda match: self.ports[match[0]], text)
 
     def scripts(self, page: str) -> list[str]:
-        return [self.here(block) for _, block in blocks_of(halves(page)[1])]
+        return [self.with_ports(block) for _, block in blocks_of(halves(page)[1])]
 
     @contextmanager
     def run(self, script: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
@@ -79,12 +79,14 @@ def beside_a_service(lines: list[str], **settings: str) -> Iterator[tuple[Termin
         (directory / ".venv" / "bin").mkdir(parents=True)
         for name in ("latchkey", "flask", "python3"):
             (directory / ".venv" / "bin" / name).symlink_to(Path(sys.executable).with_name(name))
-        opened = Terminal(directory, {port: str(free_port()) for port in ("8000", "3000", "9100")})
-        (directory / ".env").write_text(opened.here("\n".join(lines)))
-        own = {"PORT": str(opened.port), "PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1"}
+        terminal = Terminal(directory, {port: str(free_port()) for port in ("8000", "3000", "9100")})
+        (directory / ".env").write_text(terminal.with_ports("\n".join(lines)))
+        fixed_settings = {"PORT": str(terminal.port), "PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1"}
         command = [sys.executable, "-m", "latchkey_auth", "serve"]
-        with Service(directory / "var", command=command, directory=directory, **own, **settings) as service:
-            yield opened, service
+        with Service(
+            directory / "var", command=command, directory=directory, **fixed_settings, **settings
+        ) as service:
+            yield terminal, service
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +140,7 @@ def webhooks(terminal: Terminal, service: Service, scripts: list[str]) -> None:
 
 
 def pages(terminal: Terminal, service: Service, scripts: list[str]) -> None:
-    port = terminal.here("3000")
+    port = terminal.with_ports("3000")
     for script in scripts[:2]:
         with terminal.run(script):
             assert wait_until(lambda: serves(port))
@@ -149,7 +151,7 @@ def supabase_js(terminal: Terminal, service: Service, scripts: list[str]) -> Non
     # The tests of this example install the package.
     script = re.sub("^npm .*\n", "", scripts[0], flags=re.M)
     with terminal.run(script):
-        assert wait_until(lambda: serves(terminal.here("3000")))
+        assert wait_until(lambda: serves(terminal.with_ports("3000")))
 
 
 def inbox(terminal: Terminal, service: Service, scripts: list[str]) -> None:
@@ -183,8 +185,10 @@ PAGES = {
 
 def test_every_page_with_a_second_terminal_is_played():
     paths = [CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md"), *(CHECKOUT / "examples").glob("*.md")]
-    found = {path.relative_to(CHECKOUT).as_posix() for path in paths if _SECOND.search(path.read_text())}
-    assert found == PAGES.keys()
+    pages_with_one = {
+        path.relative_to(CHECKOUT).as_posix() for path in paths if _SECOND.search(path.read_text())
+    }
+    assert pages_with_one == PAGES.keys()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of
-from tests.system.faults.history import Held, History, Person, State, Unanswered
+from tests.system.faults.history import ClientSession, History, Person, State, Unanswered
 from tests.system.faults.mail import Post
 
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
@@ -35,18 +35,16 @@ class Client:
         self._lives = 0
 
     def live(self) -> bool:
-        """Live one life, to its end or to the first change without an answer. Return False in the second
-        case.
-        """
+        """Play one user, and return True; False if a change got no answer, which ends the user's life."""
         self._lives += 1
         person = self._history.person(f"{self._name}-{self._lives}@example.com")
         with contextlib.suppress(Unanswered):
             self._random.choice([self._sign_up, self._be_made])(person)
-            acts = [self._look, self._change, self._log_in, self._refresh, self._follow_link]
-            acts += [self._change_password, self._log_out]
+            steps = [self._look, self._change, self._log_in, self._refresh, self._follow_link]
+            steps += [self._change_password, self._log_out]
             for _ in range(self._random.randint(2, 12)):
                 if person.state.confirmed:
-                    self._random.choice(acts)(person)
+                    self._random.choice(steps)(person)
             if person.state.confirmed:
                 self._random.choice([self._look, self._be_banned, self._leave, self._log_out])(person)
             return True
@@ -56,9 +54,11 @@ class Client:
 
     def _sign_up(self, person: Person) -> None:
         number = self._number()
-        made = State(exists=True, number=number, password=PASSWORD).with_mail("signup")
+        state_after = State(exists=True, number=number, password=PASSWORD).with_mail("signup")
         body = {"email": person.email, "password": PASSWORD, "data": {"n": number}}
-        person.id = self._change_by(person, made, "POST", "/signup", expected=201, json=body).json["id"]
+        person.id = self._change_by(person, state_after, "POST", "/signup", expected=201, json=body).json[
+            "id"
+        ]
         # A late mail leaves the user unconfirmed, but must still arrive.
         text = self._post.wait_for(person.email, 2)
         if text and (match := _LINK.search(text)):
@@ -66,10 +66,10 @@ class Client:
 
     def _be_made(self, person: Person) -> None:
         number = self._number()
-        made = State(exists=True, confirmed=True, number=number, password=PASSWORD)
+        state_after = State(exists=True, confirmed=True, number=number, password=PASSWORD)
         body = {"email": person.email, "password": PASSWORD, "email_confirm": True}
         body |= {"user_metadata": {"n": number}}
-        person.id = self._change_by(person, made, "POST", "/admin/users", json=body).json["id"]
+        person.id = self._change_by(person, state_after, "POST", "/admin/users", json=body).json["id"]
 
     def _look(self, person: Person) -> None:
         for credentials in person.live():
@@ -98,17 +98,17 @@ class Client:
         self._hold(person, self._change_by(person, after, "POST", "/token?grant_type=password", json=body))
 
     def _refresh(self, person: Person) -> None:
-        """Refresh in two tabs at once: each answer has a token of the same session and counter.
+        """Refresh in two tabs at once: both answers have tokens of the same session and counter.
 
-        The rest is the MAC, whose key may be replaced between the answers.
+        Only their MACs may differ, because the key may be replaced between the answers.
         """
         for credentials in self._one_of(person.live()):
             answers = self._rush(_REFRESH, {"refresh_token": credentials.session.refresh_token}, 2)
-            good = [answer for answer in answers if answer is not None and answer.status_code == 200]
-            self._judge(person, answers, good, person.state.refreshed(credentials.id), "refresh")
-            if len({answer.json["refresh_token"][:_SESSION_AND_COUNTER] for answer in good}) != 1:
-                self._violate(person, "two refresh tokens for one", good[0])
-            credentials.session = session_of(self._history.client, good[0])
+            successes = [answer for answer in answers if answer is not None and answer.status_code == 200]
+            self._judge(person, answers, successes, person.state.refreshed(credentials.id), "refresh")
+            if len({answer.json["refresh_token"][:_SESSION_AND_COUNTER] for answer in successes}) != 1:
+                self._violate(person, "two refresh tokens for one", successes[0])
+            credentials.session = session_of(self._history.client, successes[0])
             credentials.refresh_tokens.append(credentials.session.refresh_token)
             person.state = person.state.refreshed(credentials.id)
 
@@ -122,16 +122,16 @@ class Client:
     def _spend(self, person: Person, type: str, token: str, state: State) -> None:
         """Spend one link in several threads: one of them succeeds."""
         answers = self._rush("/verify", {"type": type, "token_hash": token}, RIVALS)
-        good = [answer for answer in answers if answer is not None and answer.status_code == 200]
-        self._history.note_spent(token, len(good))
-        self._judge(person, answers, good, state.but(untold=1), f"spend {type}")
+        successes = [answer for answer in answers if answer is not None and answer.status_code == 200]
+        self._history.note_spent(token, len(successes))
+        self._judge(person, answers, successes, state.but(untold=1), f"spend {type}")
         person.state = state
-        self._hold(person, good[0])
+        self._hold(person, successes[0])
 
     def _log_out(self, person: Person) -> None:
         for credentials in self._one_of(person.live()):
-            own: tuple[str, Held | None] = ("/logout", credentials)
-            path, by = self._random.choice([own, (f"/admin/users/{person.id}/logout", None)])
+            by_user: tuple[str, ClientSession | None] = ("/logout", credentials)
+            path, by = self._random.choice([by_user, (f"/admin/users/{person.id}/logout", None)])
             self._change_by(person, person.state.without_sessions(), "POST", path, by=by)
             self._check_dead(person)
 
@@ -152,24 +152,28 @@ class Client:
         self, person: Person, after: State, method: str, path: str, expected: int = 200, **options: Any
     ) -> Any:
         answer = self._ask(method, path, **options)
-        good = [answer] if _is_answer(answer) and answer.status_code == expected else []
-        self._judge(person, [answer], good, after, f"{method} {path.partition('/admin/users/')[0]}")
+        successes = [answer] if _is_answer(answer) and answer.status_code == expected else []
+        self._judge(person, [answer], successes, after, f"{method} {path.partition('/admin/users/')[0]}")
         person.state = after
         return answer
 
-    def _judge(self, person: Person, answers: list[Any], good: list[Any], after: State, what: str) -> None:
-        """Continue after a good answer. Without an answer the person is in doubt; a refusal is a violation."""
-        if good:
+    def _judge(
+        self, person: Person, answers: list[Any], successes: list[Any], after: State, request: str
+    ) -> None:
+        """Raise `Unanswered` unless an answer is a success. If all are refusals, note a violation; without an answer, the
+        person is in doubt.
+        """
+        if successes:
             return
         if all(map(_is_answer, answers)):
-            self._violate(person, f"{what} is refused", answers[0])
+            self._violate(person, f"{request} is refused", answers[0])
             raise Unanswered
-        person.after, person.unanswered = after, what
+        person.after, person.unanswered = after, request
         raise Unanswered
 
     def _hold(self, person: Person, answer: Any) -> None:
         session = session_of(self._history.client, answer)
-        person.sessions.append(Held(session, [session.refresh_token]))
+        person.sessions.append(ClientSession(session, [session.refresh_token]))
         person.state = person.state.with_session(session.id).but(untold=0)
 
     def _check_dead(self, person: Person) -> None:
@@ -183,20 +187,20 @@ class Client:
     def _rush(self, path: str, body: dict[str, str], count: int) -> list[Any]:
         return at_once(count, lambda _: self._ask("POST", path, json=body))
 
-    def _ask(self, method: str, path: str, by: Held | None = None, **options: Any) -> Any:
+    def _ask(self, method: str, path: str, by: ClientSession | None = None, **options: Any) -> Any:
         """Request as a session, or as an administrator where the path is for administrators."""
         headers = by.session.authorization if by else ADMIN if path.startswith("/admin/") else {}
         return self._history.ask(method, path, headers=headers, **options)
 
-    def _one_of(self, choices: list[Held]) -> list[Any]:
+    def _one_of(self, choices: list[ClientSession]) -> list[Any]:
         return [self._random.choice(choices)] if choices else []
 
     def _number(self) -> int:
         return self._random.randrange(10**9)
 
-    def _violate(self, person: Person, what: str, answer: Any) -> None:
+    def _violate(self, person: Person, problem: str, answer: Any) -> None:
         self._history.violate(
-            f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:300]}"
+            f"{person.email}: {problem}: {answer.status_code} {answer.get_data(as_text=True)[:300]}"
         )
 
 
@@ -207,15 +211,17 @@ def _is_answer(response: Any) -> bool:
 
 @contextmanager
 def load(history: History, post: Post, count: int = 6, seed: int = 1) -> Iterator[Callable[[], None]]:
-    """Run `count` clients inside the context; at its end each has finished its request."""
-    over = threading.Event()
+    """Run `count` clients inside the context, and yield a function that stops them; at the end, wait for their
+    requests.
+    """
+    is_over = threading.Event()
 
     def run(client: Client) -> None:
-        while not over.is_set():
+        while not is_over.is_set():
             try:
                 # While nothing answers, a loop without a pause would only count failures.
                 if not client.live():
-                    over.wait(0.1)
+                    is_over.wait(0.1)
             # An exception must not be mistaken for a missing answer.
             except Exception as error:
                 history.violate(f"a client broke: {error!r}")
@@ -228,9 +234,9 @@ def load(history: History, post: Post, count: int = 6, seed: int = 1) -> Iterato
     for thread in threads:
         thread.start()
     try:
-        yield over.set
+        yield is_over.set
     finally:
-        over.set()
+        is_over.set()
         for thread in threads:
             thread.join(60)
         assert not any(thread.is_alive() for thread in threads), "a client waits for ever"

@@ -53,9 +53,9 @@ class Replica(Postgres):
         assert self.run("SELECT pg_promote()") == (True,)
 
 
-def url_of_both(one: Postgres, two: Postgres) -> str:
+def url_of_both(first: Postgres, second: Postgres) -> str:
     """Return the URL for the writable one of two servers."""
-    hosts = ",".join(parse_dsn(postgres.url)["host"].replace("/", "%2F") for postgres in (one, two))
+    hosts = ",".join(parse_dsn(postgres.url)["host"].replace("/", "%2F") for postgres in (first, second))
     return f"postgresql://postgres@/postgres?host={hosts}&port=5432,5432&target_session_attrs=read-write"
 
 
@@ -74,7 +74,7 @@ class PgBouncer:
         )
         # PgBouncer refuses to run as root, and must be able to open the socket.
         owner = pwd.getpwuid(socket_dir.stat().st_uid).pw_name
-        self._how = as_user(owner if os.geteuid() == 0 else None)
+        self._options_of_process = as_user(owner if os.geteuid() == 0 else None)
         self._program = program
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class PgBouncer:
     def start(self) -> None:
         self._process = subprocess.Popen(
             [self._program, "-q", str(self._file)],
-            **self._how,
+            **self._options_of_process,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -32,11 +32,11 @@ class Balancer(ServerClient):
         super().__init__(services[0].port)
 
     def open(self, path: str, method: str = "GET", **options: Any) -> Any:
-        behind = random.sample(self._behind, len(self._behind))
-        for client in behind[:-1]:
+        clients_in_order = random.sample(self._behind, len(self._behind))
+        for client in clients_in_order[:-1]:
             with contextlib.suppress(httpx.ConnectError):
                 return client.open(path, method, **options)
-        return behind[-1].open(path, method, **options)
+        return clients_in_order[-1].open(path, method, **options)
 
     def set_cookie(self, name: str, value: str) -> None:
         for client in self._behind:
@@ -60,10 +60,10 @@ class Deployment:
     def __enter__(self) -> Self:
         description()  # reading it would count as a slow answer
         self._opened = contextlib.ExitStack()
-        place = self._opened.enter_context(short_directory())
-        self.state_dir = place / "var"
+        directory = self._opened.enter_context(short_directory())
+        self.state_dir = directory / "var"
         # Writes of Postgres survive its death without fsync, and no test waits for a slow disk.
-        self.postgres = Postgres((self._disk or place) / "database", fsync="off", **self._options)
+        self.postgres = Postgres((self._disk or directory) / "database", fsync="off", **self._options)
         self._opened.callback(lambda: self.postgres.stop())  # which may be another by then
         self.post = self._opened.enter_context(Post())
         return self

@@ -1,4 +1,4 @@
-"""What tests of faults and trials act on, whose conftest.py import it."""
+"""Fixtures that the conftest.py of faults and trials import."""
 
 import subprocess
 import tempfile
@@ -29,8 +29,8 @@ def deployment() -> Iterator[Deployment]:
     if not Path("/proc/self/task").exists():
         pytest.skip("NO FAULT IS TESTED: this looks for processes in /proc, which only Linux has")
     try:
-        with Deployment() as made:
-            yield made
+        with Deployment() as deployment:
+            yield deployment
     except EmbeddedPostgresError as error:
         pytest.skip(f"NO FAULT IS TESTED: {error}")
 

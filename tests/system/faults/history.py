@@ -51,8 +51,8 @@ class State:
 
 
 @dataclass
-class Held:
-    """A session as its client holds it: the current tokens, and every refresh token so far."""
+class ClientSession:
+    """A session as its client has it: the current tokens, and every refresh token so far."""
 
     session: Session
     refresh_tokens: list[str]
@@ -64,20 +64,20 @@ class Held:
 
 @dataclass
 class Person:
-    """One address: the state that the answers add up to, and the state after the request without an answer."""
+    """One address: its state after all answered changes, and the state after a change without an answer, if any."""
 
     email: str
     state: State = field(default_factory=State)
     after: State | None = None
     id: str = ""
     unanswered: str = ""
-    sessions: list[Held] = field(default_factory=list)
+    sessions: list[ClientSession] = field(default_factory=list)
 
-    def live(self) -> list[Held]:
+    def live(self) -> list[ClientSession]:
         ids = {id for id, _ in self.state.live}
         return [each for each in self.sessions if each.id in ids]
 
-    def dead(self) -> list[Held]:
+    def dead(self) -> list[ClientSession]:
         """Return the sessions that have ended in every possible state."""
         ids = {id for state in (self.state, self.after or self.state) for id, _ in state.live}
         return [each for each in self.sessions if each.id not in ids]
@@ -111,12 +111,12 @@ class History:
             self.persons.append(person)
         return person
 
-    def violate(self, what: str) -> None:
+    def violate(self, problem: str) -> None:
         with self._lock:
-            self.violations.append(what)
+            self.violations.append(problem)
 
     def ask(self, method: str, path: str, **options: Any) -> Any:
-        """Return a response checked against the contract, or None for none or a truncated one."""
+        """Send a request, and return the checked response; None without one, or for a truncated one."""
         response = self._ask(method, path, **options)
         if response is not None and response.status_code >= 500 and response.status_code != 503:
             self.violate(
@@ -125,7 +125,7 @@ class History:
         return response
 
     def _ask(self, method: str, path: str, **options: Any) -> Any:
-        began = awake()
+        started_at = awake()
         response, status = None, None
         try:
             response = self.client.open(path, method, **options)
@@ -134,10 +134,10 @@ class History:
             pass
         except AssertionError as error:
             self.violate(str(error))
-        took = awake() - began
+        seconds = awake() - started_at
         with self._lock:
             self.statuses[status] += 1
-            self.slowest = max(self.slowest, (took, f"{method} {path} {status}"))
+            self.slowest = max(self.slowest, (seconds, f"{method} {path} {status}"))
         return response
 
     def note_spent(self, token: str, successes: int) -> None:

@@ -13,7 +13,7 @@ from tests.system.faults.history import History, Person, State
 from tests.system.faults.mail import Post
 
 # The number of persons that are also checked over HTTP; the rows of all are checked.
-ASKED = 150
+CHECKED_OVER_HTTP = 150
 _PERSONS = """
 SELECT u.email, u.id, u.email_confirmed_at IS NOT NULL AS confirmed, u.banned_until > now() AS banned,
        u.user_metadata -> 'n' AS number,
@@ -26,13 +26,15 @@ SELECT u.email, u.id, u.email_confirmed_at IS NOT NULL AS confirmed, u.banned_un
 def check(history: History, post: Post, rows: Rows) -> None:
     """Check everything against the history, and fail with all violations."""
     deliver_all(rows)
-    wrong = [
+    violations = [
         *history.violations,
         *_wrong_rows(history, rows),
         *_wrong_messages("email", post.by_id(), rows),
         *_wrong_answers(history, rows),
     ]
-    assert not wrong, f"{len(wrong)} violations, {history.summary()}:\n" + "\n".join(wrong[:40])
+    assert not violations, f"{len(violations)} violations, {history.summary()}:\n" + "\n".join(
+        violations[:40]
+    )
 
 
 def deliver_all(rows: Rows) -> None:
@@ -49,8 +51,8 @@ def deliver_all(rows: Rows) -> None:
 
 
 def _wrong_rows(history: History, rows: Rows) -> list[str]:
-    wrong = []
-    found = {row.email: row for row in rows.all(_PERSONS)}
+    violations = []
+    rows_by_email = {row.email: row for row in rows.all(_PERSONS)}
     mails: defaultdict[str, list[str]] = defaultdict(list)
     # A notice with several changes has the same number of times.
     for row in rows.all(
@@ -59,11 +61,11 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
     ):
         mails[row.recipient] += row.times * [row.kind]
     for person in history.persons:
-        row, kinds = found.pop(person.email, None), tuple(sorted(mails.pop(person.email, [])))
+        row, kinds = rows_by_email.pop(person.email, None), tuple(sorted(mails.pop(person.email, [])))
         matching = [state for state in person.states() if _is(row, kinds, state, history.may_lose_counters)]
         if not matching:
             expected = " or ".join(map(str, person.states()))
-            wrong.append(
+            violations.append(
                 f"{person.email} (in doubt: {person.unanswered or 'no'}) is {row} with {kinds}, and should be {expected}"
             )
             continue
@@ -71,15 +73,15 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
         if row is not None:
             person.id = row.id
             if row.identities != 1:
-                wrong.append(f"{person.email} has {row.identities} identities")
-    wrong += [f"{row.email} is misplaced in the order by last sign-in" for row in rows.misplaced()]
-    wrong += [f"no client signed up as {email}" for email in found if email.startswith("c")]
-    wrong += [
+                violations.append(f"{person.email} has {row.identities} identities")
+    violations += [f"{row.email} is misplaced in the order by last sign-in" for row in rows.misplaced()]
+    violations += [f"no client signed up as {email}" for email in rows_by_email if email.startswith("c")]
+    violations += [
         f"mail to {email}, a user that never existed: {kinds}"
         for email, kinds in mails.items()
         if email.startswith("c")
     ]
-    return wrong
+    return violations
 
 
 def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool) -> bool:
@@ -94,7 +96,10 @@ def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool)
         state.exists
         and (row.confirmed, bool(row.banned), row.number, kinds)
         == (state.confirmed, state.banned, state.number, state.mails)
-        and all(found == answered or (may_lose_counters and found < answered) for found, answered in counters)
+        and all(
+            counter_in_row == counter_in_token or (may_lose_counters and counter_in_row < counter_in_token)
+            for counter_in_row, counter_in_token in counters
+        )
         and len(live) == len(counters) + state.untold
         and len(counters) == len(state.live)
     )
@@ -105,24 +110,24 @@ def _wrong_messages(channel: str, arrived: Mapping[str, list[tuple[str, ...]]], 
 
     A message may arrive twice under one id. `arrived` maps ids to the recipient and the content.
     """
-    wrong = []
-    written = rows.all(
+    violations = []
+    message_rows = rows.all(
         "SELECT id, kind, recipient, outcome, one_time_token_id AS link, user_id FROM outbox WHERE channel = %(channel)s",
         channel=channel,
     )
-    messages = {row.id: row for row in written}
+    messages = {row.id: row for row in message_rows}
     users = {row.id for row in rows.all("SELECT id FROM users")}
     for id, mails in arrived.items():
         if id not in messages:
-            wrong.append(f"a message came that was never written: {mails}")
+            violations.append(f"a message came that was never written: {mails}")
         elif {mail[0] for mail in mails} != {messages[id].recipient} or len(set(mails)) > 1:
-            wrong.append(f"one id, and different messages: {mails}")
+            violations.append(f"one id, and different messages: {mails}")
     for id, message in messages.items():
         # A link that is void because its user is gone is not sent.
         is_void = message.outcome == "void" and message.link is not None and message.user_id not in users
         if id not in arrived and not is_void:
-            wrong.append(f"a message never came: {message}")
-    return wrong
+            violations.append(f"a message never came: {message}")
+    return violations
 
 
 def _wrong_answers(history: History, rows: Rows) -> list[str]:
@@ -134,8 +139,8 @@ def _wrong_answers(history: History, rows: Rows) -> list[str]:
     persons = [
         person for person in history.persons if person.sessions or person.state.exists or person.unanswered
     ]
-    chosen = random.Random(1).sample(persons, min(ASKED, len(persons)))
-    chosen += [person for person in persons if person.unanswered and person not in chosen][:ASKED]
+    chosen = random.Random(1).sample(persons, min(CHECKED_OVER_HTTP, len(persons)))
+    chosen += [person for person in persons if person.unanswered and person not in chosen][:CHECKED_OVER_HTTP]
 
     def wrong_of(person: Person) -> list[str]:
         try:
@@ -148,12 +153,12 @@ def _wrong_answers(history: History, rows: Rows) -> list[str]:
 
 
 def _wrong_of(person: Person, client: Any) -> list[str]:
-    wrong = []
+    violations = []
 
-    def expect(what: str, answer: Any, *statuses: int) -> None:
+    def expect(subject: str, answer: Any, *statuses: int) -> None:
         if answer.status_code not in statuses:
-            wrong.append(
-                f"{person.email}: {what}: {answer.status_code} {answer.get_data(as_text=True)[:200]}, and not {statuses}; {person.state}"
+            violations.append(
+                f"{person.email}: {subject}: {answer.status_code} {answer.get_data(as_text=True)[:200]}, and not {statuses}; {person.state}"
             )
 
     state, live = person.state, person.live()
@@ -162,7 +167,7 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
             expect("a dead session", client.get("/user", headers=each.session.authorization), 401, 403)
             expect("a dead session's refresh token", refresh(client, each.session.refresh_token), 400)
     if not state.exists:
-        return wrong
+        return violations
     expected = 403 if state.banned or not state.confirmed else 200
     if person.unanswered == "PUT /user":
         # The rows have shown whether it is the old or the new password.
@@ -172,9 +177,9 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
     for each in live:
         answer = client.get("/user", headers=each.session.authorization)
         expect("a live session", answer, 200)
-        # Also if the response of the last refresh was lost, ten minutes ago.
+        # This works even if the response of the last refresh was lost, ten minutes ago.
         expect("its newest refresh token", refresh(client, each.refresh_tokens[-1]), 200)
         if len(each.refresh_tokens) > 1:
             expect("an old refresh token", refresh(client, each.refresh_tokens[-2]), 400)
             expect("all others after it", refresh(client, each.refresh_tokens[-1]), 400)
-    return wrong
+    return violations

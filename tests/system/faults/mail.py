@@ -1,4 +1,4 @@
-"""The mailbox of the load: one address, behind which a test puts a good or a bad mail server."""
+"""The mailbox of the load: a test puts a good or a bad mail server behind its address."""
 
 import re
 import threading

@@ -1,11 +1,11 @@
-"""The checker of these tests finds what is lost or half done."""
+"""The checker of these tests finds lost and incomplete changes."""
 
 import pytest
 
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.system.faults import invariants
 
-# Changes of one user's rows behind the service's back, and the violation that must be reported, of each kind.
+# Changes of one user's rows behind the service's back, and the violation that must be reported for each.
 SABOTAGE = [
     ("UPDATE users SET user_metadata = '{\"n\": 0}' WHERE id = %(id)s", "and should be"),
     ("DELETE FROM identities WHERE user_id = %(id)s", "has 0 identities"),
@@ -28,6 +28,10 @@ def test_checker_finds_every_kind_of_damage(deployment):
         history.note_spent("token", 1)
         with pytest.raises(AssertionError) as raised:
             invariants.check(history, deployment.post, rows)
-        said = [*(each for _, each in SABOTAGE), "a message never came", "a single-use secret worked 2 times"]
-        assert [each for each in said if each not in str(raised.value)] == []
+        reports = [
+            *(each for _, each in SABOTAGE),
+            "a message never came",
+            "a single-use secret worked 2 times",
+        ]
+        assert [each for each in reports if each not in str(raised.value)] == []
         history.client.close()

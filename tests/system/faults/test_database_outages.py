@@ -43,12 +43,12 @@ def postgres() -> Iterator[Postgres]:
         pytest.skip("looks for the processes of Postgres in /proc")
     with short_directory() as directory:
         try:
-            made = Postgres(directory / "var", fsync="off")
+            server = Postgres(directory / "var", fsync="off")
         except EmbeddedPostgresError as error:
             pytest.skip(str(error))
-        yield made
-        made.signal(signal.SIGCONT)
-        made.stop()
+        yield server
+        server.signal(signal.SIGCONT)
+        server.stop()
 
 
 @pytest.fixture(scope="module")

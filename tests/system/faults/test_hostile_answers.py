@@ -207,7 +207,7 @@ def test_keys_of_an_issuer_are_costly_for_nobody_else(worker, name):
 def test_token_endpoint_that_answers_anything_fails_the_sign_in_while_others_are_served(worker, name):
     (location,) = worker.while_it_serves(lambda: worker.sign_in(ANSWERS[name]))
     assert "error=server_error" in location
-    assert "/token" in worker.server.asked
+    assert "/token" in worker.server.paths
 
 
 TOKEN = document({"access_token": "x", "token_type": "bearer"})
@@ -224,7 +224,7 @@ PROFILES = {
 def test_profile_that_is_anything_ends_the_sign_in_while_others_are_served(worker, name):
     answer = PROFILES.get(name) or ANSWERS[name]
     (location,) = worker.while_it_serves(lambda: worker.sign_in(TOKEN, answer))
-    assert "/userinfo" in worker.server.asked
+    assert "/userinfo" in worker.server.paths
     # Of an address or a name that is too long, only that is missing.
     assert "error=server_error" in location or name in ("an address of 240 KB", "a name of 240 KB")
 
@@ -237,7 +237,7 @@ def test_profile_that_is_anything_ends_the_sign_in_while_others_are_served(worke
 def test_server_that_a_sign_up_asks_answers_anything_while_others_are_served(worker, path, status, name):
     worker.server.answers[path] = ANSWERS[name]
     (response,) = worker.while_it_serves(worker.sign_up)
-    assert path in worker.server.asked
+    assert path in worker.server.paths
     assert response.status_code == status
 
 
@@ -288,6 +288,6 @@ def test_document_of_a_client_that_is_anything_is_refused_while_others_are_serve
     path = authorize_path(documents.URL, redirect_uri=documents.CALLBACK)
     cookie = {"Cookie": f"{SESSION}={token}"}
     worker = Worker(client, server, service_role)
-    before = len(server.asked)
+    before = len(server.paths)
     (response,) = worker.while_it_serves(lambda: client.get(path, headers=cookie))
-    assert (response.status_code, len(server.asked)) == (400, before + 1)
+    assert (response.status_code, len(server.paths)) == (400, before + 1)

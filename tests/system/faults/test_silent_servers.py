@@ -70,7 +70,7 @@ def customers(make_app, service_role, monkeypatch) -> Iterator[Silence]:
                 customer.provider.over.set()
 
         # One sign-in of each provider fetches its document, and the others wait for it.
-        asked = [customer.provider.asked for customer in customers.all]
+        asked = [customer.provider.requests for customer in customers.all]
         yield Silence(service.app, ask, asked, 1, end, 200)
 
 
@@ -92,7 +92,7 @@ def leaked(make_app, monkeypatch) -> Iterator[Silence]:
     with RangeStub({}) as stub:
         stub.behaviour = "hang"
         app = make_app(AUTH_PASSWORD_LEAKED=stub.mirror)
-        yield Silence(app, lambda number: sign_up(app, number), [stub.asked], WAITING, stub.over.set, 201)
+        yield Silence(app, lambda number: sign_up(app, number), [stub.requests], WAITING, stub.over.set, 201)
 
 
 @pytest.fixture(params=["customers", "captcha", "leaked"])

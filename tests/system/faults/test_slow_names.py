@@ -93,16 +93,16 @@ def assert_flood_is_bounded(
     names = played.names
     assert at_once(FLOOD, ask) == [refusal] * FLOOD
     # All have given up, but their lookups continue.
-    assert len(names.asked) == MOST
+    assert len(names.looked_up) == MOST
     for _ in range(3):
         assert session_of(played.client, person.try_to_sign_in(client=played.client)).claims["asked"] is True
     # A name of another kind is looked up, too.
     other()
     # Once they end, others can start, and abandoned lookups are skipped.
-    before = len(names.asked)
+    before = len(names.looked_up)
     names.over.set()
     assert ask(FLOOD) == refusal
-    assert len(names.asked) == before + 1
+    assert len(names.looked_up) == before + 1
 
 
 def test_documents_of_unknown_clients_take_no_thread_from_hooks_and_customers(played, bob):

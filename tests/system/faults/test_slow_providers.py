@@ -107,7 +107,7 @@ def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(
         }
         service = make_service(**settings)
         service.client.get("/settings")  # load openapi.yaml before measuring
-        asked = len(flooded.asked)
+        asked = len(flooded.requests)
         slow = {
             name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]
         }
@@ -115,7 +115,7 @@ def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(
             threads.submit(timed, status_of, gunicorn, "/authorize?provider=discoveryhang")
             for _ in range(FLOOD)
         ]
-        wait_until(lambda: len(flooded.asked) >= asked + 2)
+        wait_until(lambda: len(flooded.requests) >= asked + 2)
 
         for page, seconds in [timed(service.sign_in, "google") for _ in range(3)]:
             assert "access_token" in page.url

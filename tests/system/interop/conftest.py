@@ -55,7 +55,7 @@ def make_python(request) -> Callable[[Path], Path]:
 
 
 @pytest.fixture
-def page(tab, here) -> Iterator[Browser]:
+def page(tab, origin) -> Iterator[Browser]:
     """A browser that speaks English. Pages of others may lack icons, or name pictures on other hosts."""
     tab.start_anew()
     yield tab

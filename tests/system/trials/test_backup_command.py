@@ -275,7 +275,7 @@ def test_release_before_goes_on_with_its_backup_after_an_upgrade(place, files_of
 
 
 def test_backup_is_not_called_good_if_requests_would_lack_a_right(origin, place, tmp_path):
-    release = oldest_release.copy_this(tmp_path)
+    release = oldest_release.copy_checkout(tmp_path)
     with (release / "sql" / "grants.sql").open("a") as grants:
         grants.write("REVOKE INSERT ON sessions FROM {role};\n")
     files.write(place / "key", IDENTITY)

@@ -52,7 +52,7 @@ class Played:
     """A guide whose application runs: its address, and the service."""
 
     def __init__(self, terminal: Terminal, service: Service) -> None:
-        self.url = terminal.here("http://localhost:3000/")
+        self.url = terminal.with_ports("http://localhost:3000/")
         self._service = service
 
     def link(self) -> str:
@@ -64,7 +64,7 @@ class Played:
 
 def finish(terminal: Terminal, script: str, **environment: str) -> str:
     """Run a script to its end, and return its output."""
-    with terminal.run(terminal.here(script), env=environment) as shell:
+    with terminal.run(terminal.with_ports(script), env=environment) as shell:
         output, _ = shell.communicate(timeout=_PATIENCE)
     assert shell.returncode == 0, output
     return output
@@ -102,12 +102,12 @@ def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
             for file, block in steps:
                 if file:
                     (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                    (folder / file).write_text(latchkey.here(fill_in(block, printed)))
+                    (folder / file).write_text(latchkey.with_ports(fill_in(block, printed)))
                 elif block.startswith(".venv/"):
                     printed = finish(latchkey, block)
                 elif block.startswith("mkdir "):
                     finish(empty, block, **of_npm)
-            running = stack.enter_context(application.run(application.here(start), env=of_npm))
+            running = stack.enter_context(application.run(application.with_ports(start), env=of_npm))
             # If asked to end, it would wait for the connections of the browser.
             stack.callback(send, -running.pid, signal.SIGKILL)
             played = Played(latchkey, service)

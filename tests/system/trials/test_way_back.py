@@ -28,7 +28,7 @@ def place() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def next_release(tmp_path_factory) -> Path:
     """The service of a newer release, whose migrations leave the way back to this one."""
-    directory = oldest_release.copy_this(tmp_path_factory.mktemp("next"))
+    directory = oldest_release.copy_checkout(tmp_path_factory.mktemp("next"))
     for number, text in enumerate(MIGRATIONS, schema.NEWEST + 1):
         migration = directory / "sql" / "migrations" / f"{number:04}_next.sql"
         migration.write_text(f"-- Usable from {schema.NEWEST:04}\n{text};\n")

@@ -476,7 +476,7 @@ class TestIssuers:
             assert_error(
                 sign_in.connect(customers.acme, issuer=issuer), 400, "validation_failed", details=details
             )
-        assert (customers.acme.provider.asked, database.count("identity_providers")) == ([], 0)
+        assert (customers.acme.provider.requests, database.count("identity_providers")) == ([], 0)
 
 
 def test_owner_gets_one_message_for_every_failed_discovery(sign_in, customers):

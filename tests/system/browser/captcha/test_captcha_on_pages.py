@@ -22,8 +22,8 @@ def settings(mailing: dict[str, str]) -> dict[str, str]:
     return mailing | {"AUTH_CAPTCHA": "altcha", "AUTH_SITE_URL": SITE}
 
 
-def test_sign_up_page_solves_while_the_user_types(page, here, post, database):
-    page.open(f"{here}/sign-up")
+def test_sign_up_page_solves_while_the_user_types(page, origin, post, database):
+    page.open(f"{origin}/sign-up")
     fill(page, email="dave@example.com", password=PASSWORD)
     page.click("Create account")
     page.wait_for("Check your inbox")
@@ -31,9 +31,9 @@ def test_sign_up_page_solves_while_the_user_types(page, here, post, database):
     assert database.count("spent_captchas") == 1
 
 
-def test_page_without_javascript_says_what_works(page, here, database):
+def test_page_without_javascript_says_what_works(page, origin, database):
     page.without_script(True)
-    page.open(f"{here}/sign-up")
+    page.open(f"{origin}/sign-up")
     page.wait_for("Turn on JavaScript to create an account")
     fill(page, email="dave@example.com", password=PASSWORD)
     page.click("Create account")
@@ -44,11 +44,11 @@ def test_page_without_javascript_says_what_works(page, here, database):
 @pytest.mark.skipif(
     not WIDGET.exists(), reason="NOT TESTED: the widget of ALTCHA. It needs npm: make test-browser"
 )
-def test_widget_of_altcha_on_another_origin_solves_ours(page, here, site, tmp_path):
+def test_widget_of_altcha_on_another_origin_solves_ours(page, origin, site, tmp_path):
     (tmp_path / "altcha.js").write_text(WIDGET.read_text())
     (tmp_path / "index.html").write_text(
         '<!doctype html><script type="module" src="altcha.js"></script><form>'
-        f'<altcha-widget challenge="{here}/captcha/challenge" auto="onload" name="captcha_token"></altcha-widget>'
+        f'<altcha-widget challenge="{origin}/captcha/challenge" auto="onload" name="captcha_token"></altcha-widget>'
     )
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", PORT), handler) as server:

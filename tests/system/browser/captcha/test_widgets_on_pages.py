@@ -49,8 +49,8 @@ def provider(widgets) -> Provider:
     return widgets
 
 
-def sign_up(page, here, provider, *, waits=True):
-    page.open(f"{here}/sign-up")
+def sign_up(page, origin, provider, *, waits=True):
+    page.open(f"{origin}/sign-up")
     send(page, provider, waits=waits)
 
 
@@ -61,40 +61,42 @@ def send(page, provider, *, waits=True):
     page.click("Create account")
 
 
-def test_token_of_the_widget_signs_up_and_is_verified_once(page, here, provider, post):
-    sign_up(page, here, provider)
+def test_token_of_the_widget_signs_up_and_is_verified_once(page, origin, provider, post):
+    sign_up(page, origin, provider)
     page.wait_for("Check your inbox")
     assert post.read(DAVE, "Confirm")
-    assert provider.asked == [{"secret": SECRET, "response": provider.tokens[0]}]
+    assert provider.forms == [{"secret": SECRET, "response": provider.tokens[0]}]
 
 
-def test_refused_token_signs_nobody_up_and_a_new_one_does(page, here, provider, database):
+def test_refused_token_signs_nobody_up_and_a_new_one_signs_up(page, origin, provider, database):
     provider.token = "wrong"
-    sign_up(page, here, provider)
+    sign_up(page, origin, provider)
     page.wait_for(REFUSED)
-    assert (database.count("users"), database.count("outbox"), len(provider.asked)) == (0, 0, 1)
-    # Of the refused form.
+    assert (database.count("users"), database.count("outbox"), len(provider.forms)) == (0, 0, 1)
+    # The only complaint is about the refused form.
     assert not [each for each in page.complaints() if "status of" not in each]
     provider.forget()
-    sign_up(page, here, provider)
+    sign_up(page, origin, provider)
     page.wait_for("Check your inbox")
     assert database.count("users") == 1
 
 
-def test_form_sent_before_the_widget_is_done_is_refused_and_asks_nobody(page, here, provider, database):
+def test_form_sent_before_the_widget_is_done_is_refused_without_asking_the_provider(
+    page, origin, provider, database
+):
     provider.delay = 600_000
-    sign_up(page, here, provider, waits=False)
+    sign_up(page, origin, provider, waits=False)
     page.wait_for(REFUSED)
-    assert (provider.asked, database.count("users")) == ([], 0)
+    assert (provider.forms, database.count("users")) == ([], 0)
 
 
-def test_page_allows_the_hosts_of_its_widget_and_no_others(page, here, site, provider):
+def test_page_allows_the_hosts_of_its_widget_and_no_others(page, origin, site, provider):
     policies = {path: site.get(path).headers["Content-Security-Policy"] for path in ("/sign-up", "/nowhere")}
     allowed = {each.partition(" ")[0]: each.split()[1:] for each in policies["/sign-up"].split("; ")}
     named = {
         name: hosts
-        for name, found in allowed.items()
-        if (hosts := [host for host in found if "https://" in host])
+        for name, sources in allowed.items()
+        if (hosts := [host for host in sources if "https://" in host])
     }
     hosts, names = ["https://challenges.cloudflare.com"], {"script-src", "frame-src"}
     if provider.kind == "hcaptcha":

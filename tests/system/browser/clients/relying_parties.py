@@ -38,11 +38,11 @@ class RelyingParty(ABC):
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
         self.port = free_port()
-        # A name, so that it is another site than the issuer.
+        # By its name localhost, it is another site than the issuer at 127.0.0.1.
         self.url = f"http://localhost:{self.port}"
         self.goodbye = f"{self.url}/goodbye"
         self.scopes = SCOPES
-        # The URL at which the party signs the user out, here too.
+        # The URL at which the party signs the user out, at the provider too.
         self.logout = "/logout"
         self._open = ExitStack()
 
@@ -70,7 +70,7 @@ class RelyingParty(ABC):
 
     @abstractmethod
     def start(self, until_end: ExitStack) -> None:
-        """Run, and answer as soon as this returns."""
+        """Start the application, and wait until it answers."""
 
     def refresh(self, page: Browser) -> dict[str, Any] | None:
         """Let it refresh its tokens, and return its session, or None if it could not."""

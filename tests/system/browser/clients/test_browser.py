@@ -18,25 +18,25 @@ from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_
 from tests.support.tables import Rows
 from tests.support.users import DAVE, PASSWORD
 
-HERE = Path(__file__).parents[2] / "clients"
+CLIENTS = Path(__file__).parents[2] / "clients"
 EXAMPLE = CHECKOUT / "examples" / "supabase_js"
 pytest_plugins = ["tests.support.browser_fixtures"]
 pytestmark = [
     pytest.mark.skipif(
-        not (HERE / "node_modules").is_dir(),
+        not (CLIENTS / "node_modules").is_dir(),
         reason="NOT TESTED: supabase-js in a browser. It needs Node.js and npm, then: make test-browser",
     ),
 ]
 
 
 class Application(Handler, SimpleHTTPRequestHandler):
-    """Serves the example, with the packages of this directory and the URL of the service under test."""
+    """Serves the example, with the packages of tests/system/clients and the URL of the service under test."""
 
     service = ""
     flow = "pkce"
 
     def translate_path(self, path: str) -> str:
-        base = HERE if path.startswith("/node_modules/") else EXAMPLE
+        base = CLIENTS if path.startswith("/node_modules/") else EXAMPLE
         return str(base / path.partition("?")[0].lstrip("/"))
 
     def do_GET(self) -> None:
@@ -136,7 +136,7 @@ def test_magic_link_signs_in(page, follow, alice, origin):
     follow()
     page.wait_for(f"Signed in as {alice.email}")
     page.wait(lambda: page.url.rstrip("#") == f"{origin}/index.html")
-    # Verified with the browser's own cryptography.
+    # The client verifies the token with the browser's own cryptography.
     assert page.run("auth.getClaims().then(({ data }) => data.claims.sub)") == alice.id
 
 
@@ -144,12 +144,12 @@ def test_link_of_a_mail_that_a_phone_opens_signs_the_phone_in_alone(page, phone,
     fill(page, email=alice.email)
     page.click("Send me a link")
     page.wait_for(f"We sent a mail to {alice.email}.")
-    (sent,) = wait_until(lambda: json.loads(service.get("/dev/inbox", apikey=SERVICE_ROLE_KEY)[1]))
-    phone.open(sent["link"])
+    (message,) = wait_until(lambda: json.loads(service.get("/dev/inbox", apikey=SERVICE_ROLE_KEY)[1]))
+    phone.open(message["link"])
     phone.wait_for("with Chrome on Linux from 127.0.0.1, but not in this browser.")
     phone.click("Continue here")
     phone.wait_for("You’re signed in")
-    params = json.dumps({"email": alice.email, "token": sent["code"], "type": "email"})
+    params = json.dumps({"email": alice.email, "token": message["code"], "type": "email"})
     assert page.run(f"auth.verifyOtp({params}).then(({{ error }}) => error.code)") == "otp_expired"
     assert (database.count("authorization_codes"), database.count("sessions")) == (0, 1)
     assert [text for text in page.complaints() if "status of 403" not in text] == []

@@ -18,8 +18,8 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture(params=PARTIES, ids=lambda party: party.__name__)
-def party(request, page, site, here, service_role):
-    party = request.param(here)
+def party(request, page, site, origin, service_role):
+    party = request.param(origin)
     party.scopes = "openid offline_access organization"
     with party.use(create_client(site, service_role, **party.registration())):
         yield party
@@ -32,16 +32,18 @@ def organizations(site, service_role, alice):
     """The ids of Acme and Beta, in which Alice has another role."""
 
     def make(slug, role):
-        made = site.post("/organizations", json={"name": slug.title(), "slug": slug}, headers=service_role)
+        response = site.post(
+            "/organizations", json={"name": slug.title(), "slug": slug}, headers=service_role
+        )
         path = f"/organizations/{slug}/members/{alice.id}"
         assert site.put(path, json={"role": role}, headers=service_role).status_code in (200, 201)
-        return made.json["id"]
+        return response.json["id"]
 
     return {"acme": make("acme", "admin"), "beta": make("beta", "billing")}
 
 
-def test_member_of_two_chooses_one_and_keeps_it_until_the_membership_ends(
-    page, party, site, here, service_role, alice, organizations
+def test_member_of_two_organizations_chooses_one_and_keeps_it_until_the_membership_ends(
+    page, party, site, origin, service_role, alice, organizations
 ):
     name = type(party).__name__
     page.open(party.url)
@@ -49,19 +51,20 @@ def test_member_of_two_chooses_one_and_keeps_it_until_the_membership_ends(
     page.wait_for("For which organization?")
     # Nothing is chosen beforehand, and the browser asks for a choice.
     page.click("Allow")
-    assert page.url.startswith(f"{here}/oauth/consent")
+    assert page.url.startswith(f"{origin}/oauth/consent")
     fill(page, organization=organizations["beta"])
     allow(page, name)
     page.wait(lambda: page.url.startswith(party.url))
-    said = {"id": organizations["beta"], "slug": "beta", "role": "billing"}
+    organization = {"id": organizations["beta"], "slug": "beta", "role": "billing"}
     signed_in = party.session(page)
     for session in (signed_in, party.refresh(page)):
-        assert session["id_token"]["organization"] == session["userinfo"]["organization"] == said
+        assert session["id_token"]["organization"] == session["userinfo"]["organization"] == organization
         assert (
-            jwt.decode(session["access_token"], options={"verify_signature": False})["organization"] == said
+            jwt.decode(session["access_token"], options={"verify_signature": False})["organization"]
+            == organization
         )
     assert site.delete(f"/organizations/beta/members/{alice.id}", headers=service_role).status_code == 204
     assert party.refresh(page) is None
-    page.open(f"{here}/account")
+    page.open(f"{origin}/account")
     page.wait_for("Acme")
     assert "Beta" not in page.text

@@ -1,4 +1,4 @@
-"""Applications sign a user in here, with code that is not ours: openid-client and mod_auth_openidc.
+"""Applications sign a user in at the service, with code that is not ours: openid-client and mod_auth_openidc.
 
 Needs Chromium; openid-client needs Node.js and the packages of package.json, mod_auth_openidc needs Apache.
 """
@@ -37,10 +37,10 @@ def settings() -> dict[str, str]:
 
 @pytest.fixture(params=PARTIES, ids=lambda party: party.__name__)
 def party(
-    request: Any, page: Browser, site: Any, here: str, service_role: dict[str, str]
+    request: Any, page: Browser, site: Any, origin: str, service_role: dict[str, str]
 ) -> Iterator[RelyingParty]:
-    """An application that is registered here."""
-    party = request.param(here)
+    """An application that is registered at the service."""
+    party = request.param(origin)
     with party.use(create_client(site, service_role, **party.registration())):
         yield party
         # Its pages may still ask for an icon.
@@ -66,9 +66,9 @@ def enter(page: Browser, party: RelyingParty, alice: Person, phone_app: App | No
     page.wait(lambda: page.url.startswith(party.url))
 
 
-def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_in, alice, here):
+def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_in, alice, origin):
     claims, userinfo = signed_in["id_token"], signed_in["userinfo"]
-    assert (claims["iss"], claims["sub"], claims["email"]) == (here, alice.id, alice.email)
+    assert (claims["iss"], claims["sub"], claims["email"]) == (origin, alice.id, alice.email)
     assert (claims["acr"], set(claims["amr"])) == ("aal2", {"mfa", "otp", "pwd"})
     assert (userinfo["sub"], userinfo["email"]) == (alice.id, alice.email)
     refreshed = party.refresh(page)
@@ -81,7 +81,7 @@ def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_
     page.wait_for("Sign in")
 
 
-def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_until_a_ban(
+def test_application_keeps_the_user_signed_in_past_its_tokens_with_the_present_groups_until_a_ban(
     page, party, alice, phone_app, database, site, service_role
 ):
     def change(**members: Any) -> None:
@@ -104,7 +104,7 @@ def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_un
 
 @pytest.mark.parametrize("party", [ModAuthOpenIdc], indirect=True, ids=["ModAuthOpenIdc"])
 @pytest.mark.parametrize("end", ENDS)
-def test_application_ends_its_session_when_it_ends_here(
+def test_application_ends_its_session_when_the_service_ends_it(
     page, party, site, database, service_role, alice, end
 ):
     enter(page, party, alice)

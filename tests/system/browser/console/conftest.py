@@ -14,10 +14,10 @@ def host() -> str:
 
 
 @pytest.fixture
-def console(page, here, carol) -> Browser:
+def console(page, origin, carol) -> Browser:
     """The browser of Carol, an administrator, on the console."""
     page.resize(1280, 800)
-    page.open(f"{here}/console")
+    page.open(f"{origin}/console")
     fill(page, email=carol.email, password=PASSWORD)
     page.click("Sign in")
     page.wait_for("Overview")

@@ -18,8 +18,8 @@ from tests.system.browser.pages.test_stories import signed_in_with_new_passkey
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 # Cells whose text cannot be read whole.
-_CUT = "[...document.querySelectorAll('td')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
-_PRIMARY = "document.querySelectorAll('main :is(button, a.button):not(.other, .text)').length"
+_CUT_CELLS = "[...document.querySelectorAll('td')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
+_COUNT_OF_PRIMARY = "document.querySelectorAll('main :is(button, a.button):not(.other, .text)').length"
 # Long values, and values that end at a certain time, in every list and on every page.
 LONG_ADDRESS = "a" * 64 + "@a-long-name-of-a-department.of-a-longer-name-of-a-company.example"
 LONG = """
@@ -33,7 +33,7 @@ INSERT INTO identity_provider_domains SELECT 'a-long-name-of-a-department-' || n
   FROM identity_providers, generate_series(1, 9) AS n;
 UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour';
 """
-CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
+GIVE_CODE = "UPDATE sessions SET code_given_at = now()"
 
 
 # Extensions with pages of the console.
@@ -51,25 +51,25 @@ def app(make_app):
 
 
 @pytest.fixture
-def passkey(page, here, carol, authenticator, database) -> None:
+def passkey(page, origin, carol, authenticator, database) -> None:
     """Carol's passkey, with which she is signed in; as if she had given a code of her mailbox."""
-    signed_in_with_new_passkey(page, here, carol, prepare=lambda: database.run(CODE_GIVEN))
+    signed_in_with_new_passkey(page, origin, carol, prepare=lambda: database.run(GIVE_CODE))
 
 
 @pytest.fixture
 def owner(site, carol, database) -> tuple[App, Session]:
     """Carol's authenticator app, and her session with it."""
     session = carol.sign_in(client=site)
-    database.run(CODE_GIVEN)
+    database.run(GIVE_CODE)
     return set_up(session)
 
 
 @pytest.fixture
-def key(page, here, owner, carol) -> Iterator[str]:
+def key(page, origin, owner, carol) -> Iterator[str]:
     """Carol's security key, with which she is signed in on the console."""
     added = page.add_authenticator(is_key=True)
-    security_keys.enrol_in_browser(page, here, owner[1], "Blue key")
-    sign_in(page, f"{here}/console", carol)
+    security_keys.enrol_in_browser(page, origin, owner[1], "Blue key")
+    sign_in(page, f"{origin}/console", carol)
     page.click("Blue key")
     page.wait_for("Overview")
     yield added
@@ -84,7 +84,7 @@ def sign_in(page: Browser, url: str, person) -> None:
 
 
 def press(page: Browser, title: str, button: str, outcome: str) -> None:
-    """Choose an act of the present page's menu, confirm it with a button, and wait for the outcome."""
+    """Choose an action of the present page's menu, confirm it with a button, and wait for the outcome."""
     choose(page, title)
     page.click(button)
     page.wait_for(outcome)
@@ -97,7 +97,7 @@ def choose(page: Browser, title: str) -> None:
 
 
 def test_pages_and_confirmations_are_accessible_and_fit_the_screen(
-    page, here, passkey, axe, app, ids, database
+    page, origin, passkey, axe, app, ids, database
 ):
     console = Console(app, ids, database)
     database.run(LONG, address=LONG_ADDRESS, error="connection reset by peer " * 20)
@@ -107,25 +107,25 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(
             page.resize(width, height, dark=dark)
             assert problems(page) == [], (name, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
-            assert page.run(_CUT) == [], (name, width)
+            assert page.run(_CUT_CELLS) == [], (name, width)
             assert page.run(CUT_OFF) == [], (name, width)
-            assert page.run(_PRIMARY) <= 1, name
+            assert page.run(_COUNT_OF_PRIMARY) <= 1, name
 
     for path in {*console.pages, *console.forms} - {FRAME}:
-        page.open(here + path)
-        # An act on many users submits itself until it is done.
+        page.open(origin + path)
+        # An action on many users submits itself until it is done.
         page.wait(lambda: page.run("!document.querySelector('[data-continue]')"))
         check(path)
     for path in ("users?status=x", "users?q=nobody", f"applications/{NO_ID}", "messages?to=nobody"):
-        page.open(f"{here}/console/{path}")
+        page.open(f"{origin}/console/{path}")
         check(path)
-    page.open(f"{here}/console/users")
+    page.open(f"{origin}/console/users")
     bar = "document.querySelector('form#chosen').checkVisibility()"
     assert not page.run(bar)
     page.run("document.querySelector('[name=id]').click()")
     assert page.run(bar)
     check("a chosen user")
-    page.open(f"{here}/console/applications/new")
+    page.open(f"{origin}/console/applications/new")
     fill(page, client_name="Grafana", redirect_uris="grafana.example.com")
     page.click("Add an application")
     page.wait_for("can’t be used")
@@ -136,13 +136,13 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(
     page.wait_for("Copy the secret now")
     check("a secret")
     if "PICTURES" in os.environ:
-        take_overview(page, here, database)
+        take_overview(page, origin, database)
 
 
 @pytest.mark.parametrize(("path", "height"), [("console/users", 36), ("docs", 40)])
-def test_fields_keep_the_height_of_the_controls_beside_them(page, here, passkey, path, height):
+def test_fields_keep_the_height_of_the_controls_beside_them(page, origin, passkey, path, height):
     page.resize(1280, 900)
-    page.open(f"{here}/{path}")
+    page.open(f"{origin}/{path}")
     fields = "[...document.querySelectorAll('input:not([type=hidden], [type=checkbox]), select')]"
     heights = page.run(f"{fields}.filter((each) => each.checkVisibility()).map((each) => each.offsetHeight)")
     assert {*heights} == {height}
@@ -157,8 +157,8 @@ def find(console: Browser, search: str) -> None:
     console.wait_for("starts with")
 
 
-def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):
-    page.open(f"{here}/console/users/{alice.id}/addresses")
+def test_passkey_changes_and_deletes_a_user(page, origin, passkey, alice, bob, database):
+    page.open(f"{origin}/console/users/{alice.id}/addresses")
     fill(page, email=bob.email)
     page.click("Change addresses")
     page.wait_for("Another user has this email address.")
@@ -171,8 +171,8 @@ def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, dat
     assert database.count("users", "id = %(id)s", id=alice.id) == 0
 
 
-def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, target, database):
-    page.open(f"{here}/console/webhooks/new")
+def test_security_key_makes_changes_and_deletes_a_webhook(page, origin, key, target, database):
+    page.open(f"{origin}/console/webhooks/new")
     # The browser asks for the missing field before it asks for the key.
     page.click("Use Blue key")
     page.wait(lambda: page.run("document.activeElement.name") == "url")
@@ -184,16 +184,18 @@ def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, targe
     page.run("document.querySelector('[name=user_created]').checked = true")
     page.click("Use Blue key")
     page.wait_for("Copy the secret now")
-    made = database.one("SELECT id, events, description FROM webhooks")
-    assert (made.events, made.description) == (["user.created"], "Billing")
-    page.open(f"{here}/console/webhooks/{made.id}")
+    webhook = database.one("SELECT id, events, description FROM webhooks")
+    assert (webhook.events, webhook.description) == (["user.created"], "Billing")
+    page.open(f"{origin}/console/webhooks/{webhook.id}")
     press(page, "Create a new secret", "Use Blue key", "Copy the secret now")
-    page.open(f"{here}/console/webhooks/{made.id}")
+    page.open(f"{origin}/console/webhooks/{webhook.id}")
     press(page, "Delete", "Use Blue key", "Webhook deleted.")
     assert database.count("webhooks") == 0
 
 
-def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(console, here, alice, database):
+def test_ban_of_twenty_users_goes_on_by_itself_but_not_after_its_page_was_left(
+    console, origin, alice, database
+):
     database.run(
         "INSERT INTO users (email, made_by) SELECT n || '@spam.example', 'signup' FROM generate_series(1, 20) AS n"
     )
@@ -211,8 +213,8 @@ def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(conso
     console.wait_for("20 users banned")
     banned = "banned_until > now() AND email LIKE '%%@spam.example'"
     assert database.count("users", "banned_until > now()") == database.count("users", banned) == 20
-    # Not after its page was left: the rest was to stay as it is.
-    console.open(f"{here}/console/users")
+    # Its page was left, so it must not go on without the administrator.
+    console.open(f"{origin}/console/users")
     database.run("UPDATE bulk_acts SET position = 1")
     console.go(-1)
     console.wait_for("1 of 20 done.")

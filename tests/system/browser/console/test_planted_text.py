@@ -7,7 +7,7 @@ from urllib.parse import quote, urldefrag
 import pytest
 
 from auth.core.text.labels import quoted
-from tests.support.audit import act
+from tests.support.audit import record
 from tests.support.browser import Browser
 from tests.support.users import register
 
@@ -29,7 +29,7 @@ CORPUS = " ".join(
         "<!--",
     )
 )
-# As the target of a link, a value would run.
+# A value that would run as the target of a link.
 LINK = "javascript:planted=1//"
 
 _PLANT = """
@@ -64,10 +64,10 @@ SELECT gen_random_uuid(), %(id)s, 'webhook', 'user.updated', id, 'failed', now()
   FROM webhooks;
 """
 FIELDS = {"action", "details", *re.findall(r"%\((\w+)\)s", _PLANT)} - {"id"}
-# Shown on the page of the application; its name is cut off.
-_OF_CLIENT = {"client", "client_uri", "logo_uri", "redirect_uri", "resource", "allowed_role"}
+# The page of the application shows these, not the page of the user.
+_FIELDS_OF_CLIENT = {"client", "client_uri", "logo_uri", "redirect_uri", "resource", "allowed_role"}
 # The text of the page that people see or hear.
-_SAID = """
+_TEXT_OF_PAGE = """
 [document.documentElement.textContent,
  ...[...document.querySelectorAll("input, textarea")].map((field) => field.value),
  ...[...document.querySelectorAll("[title]")].map((element) => element.title)].join("\\n")
@@ -87,7 +87,7 @@ def planted(text: str) -> dict[str, str]:
 @pytest.fixture
 def victims(client, service_role, database):
     """Two users whose every field is planted."""
-    found = []
+    people = []
     for number, text in enumerate((CORPUS, LINK)):
         person = register(client, service_role, f"victim{number}@example.com")
         values = planted(text)
@@ -98,13 +98,13 @@ def victims(client, service_role, database):
             details = dict.fromkeys(
                 ("old_email", "new_email", "factor", "by", "administrator"), values["details"]
             )
-            origin = {"actor": "user", "user_agent": values["user_agent"]}
-            act(database, person.id, name, origin=origin, **details)
-        found.append(person)
-    return found
+            audit_origin = {"actor": "user", "user_agent": values["user_agent"]}
+            record(database, person.id, name, origin=audit_origin, **details)
+        people.append(person)
+    return people
 
 
-def crawl(console: Browser, here: str, *start: str) -> Iterator[str]:
+def crawl(console: Browser, origin: str, *start: str) -> Iterator[str]:
     """Open these URLs of the console and all pages that they link to, and yield each."""
     waiting, seen = list(start), set(start)
     while waiting:
@@ -112,9 +112,9 @@ def crawl(console: Browser, here: str, *start: str) -> Iterator[str]:
         console.open(url)
         yield url
         links = console.run("[...document.querySelectorAll('main a, nav a')].map((link) => link.href)")
-        new = {urldefrag(link).url for link in links if link.startswith(f"{here}/console")} - seen
-        seen |= new
-        waiting += sorted(new)
+        new_urls = {urldefrag(link).url for link in links if link.startswith(f"{origin}/console")} - seen
+        seen |= new_urls
+        waiting += sorted(new_urls)
         assert len(seen) < 300
 
 
@@ -122,18 +122,20 @@ def look(page) -> str:
     """Check that nothing on the page has been executed, and return its text."""
     assert page.run(_ESCAPED.replace("\n", " ")) == []
     assert page.run("typeof planted") == "undefined"
-    # Violations of the policy; a page may be a refusal.
+    # No violation of the policy was reported; the page itself may be a refusal.
     assert [each for each in page.complaints() if "status of 4" not in each] == []
-    return page.run(_SAID.replace("\n", " "))
+    return page.run(_TEXT_OF_PAGE.replace("\n", " "))
 
 
-def test_pages_of_the_console_show_planted_text_and_do_not_execute_it(console, here, victims):
+def test_pages_of_the_console_show_planted_text_and_do_not_execute_it(console, origin, victims):
     queries = [f"users?q={quote(CORPUS)}", f"users?q={quote(LINK)}"]
     queries.append(f"users/{victims[0].id}?done={quote(CORPUS)}&kind={quote(CORPUS)}")
-    start = [f"{here}/console", *(f"{here}/console/{query}" for query in queries)]
-    said = {url: look(console) for url in crawl(console, here, *start)}
-    assert sum(re.search("/applications/[0-9a-f-]{36}$", url) is not None for url in said) == len(victims)
+    start = [f"{origin}/console", *(f"{origin}/console/{query}" for query in queries)]
+    text_of_page = {url: look(console) for url in crawl(console, origin, *start)}
+    assert sum(re.search("/applications/[0-9a-f-]{36}$", url) is not None for url in text_of_page) == len(
+        victims
+    )
     for person, text in zip(victims, (CORPUS, LINK), strict=True):
-        shown, values = said[f"{here}/console/users/{person.id}"], planted(text)
-        for field in FIELDS - _OF_CLIENT - {"plan", "name", "url", "description", "action"}:
-            assert values[field] in shown or quoted(values[field]) in shown, field
+        page_text, values = text_of_page[f"{origin}/console/users/{person.id}"], planted(text)
+        for field in FIELDS - _FIELDS_OF_CLIENT - {"plan", "name", "url", "description", "action"}:
+            assert values[field] in page_text or quoted(values[field]) in page_text, field

@@ -55,7 +55,7 @@ def settings(mailing, without_backend, backend_port) -> dict[str, str]:
     return mailing | {
         "AUTH_SITE_URL": f"http://localhost:{backend_port}",
         "AUTH_REDIRECT_ALLOW_LIST": without_backend,
-        # Shorter than what the applications refresh at, so that each visit refreshes.
+        # Shorter than the rest of a lifetime at which the applications refresh, so that each visit refreshes.
         "AUTH_ACCESS_TOKEN_LIFETIME": "30",
     }
 
@@ -71,9 +71,9 @@ def with_backend(started, backend_port, tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.fixture(params=["with_backend", "without_backend"])
-def home(request, page, here) -> str:
+def home(request, page, origin) -> str:
     """The home page of an application, signed out."""
-    WithoutBackend.service = here
+    WithoutBackend.service = origin
     home = request.getfixturevalue(request.param) + "/"
     page.open(home)
     page.run("localStorage.clear()")
@@ -90,12 +90,12 @@ def signed_in(page, home, alice) -> Browser:
     return page
 
 
-def waits_for_nobody(page: Browser, home: str) -> None:
+def wait_until_signed_out(page: Browser, home: str) -> None:
     page.wait(lambda: page.url == home and "Create an account" in page.text)
     assert "Signed in as" not in page.text
 
 
-def test_user_stays_signed_in_until_the_sign_out_here_and_there(signed_in, home, here, database):
+def test_user_stays_signed_in_until_the_sign_out_which_ends_both_sessions(signed_in, home, origin, database):
     before = database.value("SELECT counter FROM sessions WHERE opened_by IS NOT NULL")
     signed_in.open(home)
     signed_in.wait_for("Signed in as")
@@ -105,9 +105,9 @@ def test_user_stays_signed_in_until_the_sign_out_here_and_there(signed_in, home,
     signed_in.wait_for("asks to sign you out")
     assert database.count("sessions", "opened_by IS NOT NULL AND ended_at IS NULL") == 0
     signed_in.click("Sign out")
-    waits_for_nobody(signed_in, home)
+    wait_until_signed_out(signed_in, home)
     assert database.count("sessions", "ended_at IS NULL") == 0
-    signed_in.open(f"{here}/account")
+    signed_in.open(f"{origin}/account")
     signed_in.wait_for("Forgot password?")
 
 
@@ -127,12 +127,12 @@ def test_code_of_another_browser_signs_nobody_in(page, home, without_backend, ap
     """Otherwise an attacker could sign a victim in as the attacker."""
     callback = home if home.startswith(without_backend) else f"{home}callback"
     attacker = Visitor(app).with_session_of(alice)
-    for is_asked in (False, True):
+    for has_begun in (False, True):
         attacker.visit(f"/sign-in?redirect_to={SITE}/health&code_challenge={CHALLENGE}")
         code = attacker.press("sign-in/continue").url.partition("?code=")[2]
-        if is_asked:
+        if has_begun:
             page.click("Sign in")
             page.wait_for("Forgot password?")
         assert len(code) > 20
         page.open(f"{callback}?code={code}")
-        waits_for_nobody(page, home)
+        wait_until_signed_out(page, home)

@@ -18,7 +18,7 @@ _PIXELS = """(async () => {
     String.fromCharCode((data[4 * at] + data[4 * at + 1] + data[4 * at + 2]) / 3));
   return [picture.width, picture.height, btoa(rows.join(""))];
 })()"""
-# Above the noise of the picture's compression.
+# A brighter pixel is white: the picture's compression makes some noise.
 _WHITE = 220
 
 
@@ -28,10 +28,10 @@ def read(page: Browser) -> list[str]:
     picture = memoryview(base64.b64decode(pixels)).cast("B", (height, width))
     # Some apps read neither turned codes nor those that are light on dark.
     kind = zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)
-    found = zxingcpp.read_barcodes(picture, kind, try_rotate=False, try_invert=False)
-    for code in found:
+    codes = zxingcpp.read_barcodes(picture, kind, try_rotate=False, try_invert=False)
+    for code in codes:
         _assert_margin(picture, code)
-    return [code.text for code in found]
+    return [code.text for code in codes]
 
 
 def _assert_margin(picture: Any, code: Any) -> None:

@@ -31,7 +31,7 @@ _WITHOUT_RING = """[...document.querySelectorAll("a, button, input, select, summ
   return document.activeElement !== each || each.tabIndex || getComputedStyle(each).outlineStyle === "none";
 }).map((each) => each.outerHTML)"""
 # Buttons with a word that is broken because it does not fit on a line.
-_BROKEN = """[...document.querySelectorAll("button, .button")].filter((each) => {
+_BROKEN_BUTTONS = """[...document.querySelectorAll("button, .button")].filter((each) => {
   const words = document.createTreeWalker(each, NodeFilter.SHOW_TEXT), range = document.createRange();
   while (words.nextNode()) for (const { index, 0: word } of words.currentNode.data.matchAll(/[\\w\u00c0-\u024f]+/g)) {
     range.setStart(words.currentNode, index);
@@ -49,11 +49,11 @@ CUT_OFF = """[...document.querySelectorAll("svg")].filter((svg) => {
 }).map((svg) => svg.outerHTML.slice(0, 200))"""
 
 # Sections beside a column that is empty.
-_NARROW = """[...document.querySelectorAll("main.wide section")]
+_NARROW_SECTIONS = """[...document.querySelectorAll("main.wide section")]
   .filter((each) => innerWidth >= 900 && each.offsetWidth < 400).map((each) => each.id)"""
 
 # The positions of the heading and the field.
-_PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden])")]
+_POSITIONS = """[...document.querySelectorAll("h1, input:not([type=hidden])")]
   .map((each) => [each.innerText, each.getBoundingClientRect().top])"""
 
 
@@ -69,15 +69,15 @@ def settings() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def page_client(page, here, started, site, service_role, outbox, database, make_app) -> ChromiumPageClient:
+def page_client(page, origin, started, site, service_role, outbox, database, make_app) -> ChromiumPageClient:
     deliver = partial(deliver_due, make_app(**SETTINGS).extensions["latchkey"])
-    client = ChromiumPageClient(page, here, site, service_role, outbox, database, deliver)
-    (client.inbox,) = re.findall(rf"^Messages: {here}(/\S+)$", started[0].text(), re.MULTILINE)
+    client = ChromiumPageClient(page, origin, site, service_role, outbox, database, deliver)
+    (client.inbox,) = re.findall(rf"^Messages: {origin}(/\S+)$", started[0].text(), re.MULTILINE)
     return client
 
 
 def problems(page: Browser) -> list[str]:
-    """Return what axe-core, which the page has, finds on it."""
+    """Return the violations that axe-core finds on a page, which has loaded it."""
     return page.run(
         "axe.run({resultTypes: ['violations']}).then((found) => found.violations.map((each) =>"
         " `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`))"
@@ -90,7 +90,7 @@ def assert_accessible(page: Browser, name: str) -> None:
         assert problems(page) == [], (name, width)
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
         assert page.run(CUT_OFF) == [], (name, width)
-        assert page.run(_NARROW) == [], name
+        assert page.run(_NARROW_SECTIONS) == [], name
     page.run("window.focused = document.activeElement")
     page.press("Tab")
     assert page.run(_WITHOUT_RING) == [], name
@@ -128,22 +128,22 @@ def test_page_that_leads_to_an_application_is_accessible_and_fits_the_screen(pag
         page.wait(lambda: page.run("!!document.querySelector('[http-equiv=refresh]')"))
         assert_accessible(page, "leads to an application")
         page.resize(375, 740)
-        assert page.run(_BROKEN) == []
+        assert page.run(_BROKEN_BUTTONS) == []
         application.reached.clear()
         page.click(page.run("document.querySelector('.button').innerText"))
         assert application.reached.wait(30)
 
 
 @pytest.mark.parametrize("color", ["#2f5bd7", "#ffff00", "#000000"])
-def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, here, color):
-    page.open(f"{here}/sign-in")
+def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, origin, color):
+    page.open(f"{origin}/sign-in")
     page.run(f"document.documentElement.style.setProperty('--accent', '{color}')")
-    # The darkest ground of the light scheme, and the lightest of the dark one.
-    for dark, ground in ((False, 0.878), (True, 0.0168)):
+    # The luminance of the darkest background of the light scheme, and of the lightest of the dark one.
+    for dark, background in ((False, 0.878), (True, 0.0168)):
         page.resize(1280, 900, dark=dark)
         link = page.run("getComputedStyle(document.querySelector('aside a')).color")
         _xyz, _x, luminance, _z = link.rstrip(")").split()
-        darker, lighter = sorted((float(luminance), ground))
+        darker, lighter = sorted((float(luminance), background))
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, link
 
 
@@ -156,17 +156,17 @@ def test_nothing_moves_above_the_error_of_a_code(page_client, page):
     before = {}
     for width in (375, 1280):
         page.resize(width, 1000)
-        before[width] = page.run(_PLACES)
+        before[width] = page.run(_POSITIONS)
     page_client.press("sign-in/verify", code=page_client.outbox.last(ALICE).wrong_code)
     assert page.run("!!document.querySelector('[aria-invalid]')")
     page.run("window.scrollTo(0, 0)")
     for width, places in before.items():
         page.resize(width, 1000)
-        assert page.run(_PLACES) == places, width
+        assert page.run(_POSITIONS) == places, width
 
 
-def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
-    page.open(f"{here}/sign-in")
+def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, origin):
+    page.open(f"{origin}/sign-in")
     page.resize(375, 740)
     page.run(
         "document.querySelector('.brand > :last-child').innerText = 'The Company of Forty Characters, Limited'"
@@ -184,13 +184,13 @@ def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
 @pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
 def test_pages_work_without_javascript_and_fit_a_phone_with_the_longest_words(page_client, page, part):
     def check(name: str) -> None:
-        # The page may still replace the one before.
+        # Wait, because the page may still be loading.
         page.wait(lambda: page.run("document.documentElement.scrollWidth <= innerWidth"))
         # Developers read English.
         is_for_users = not name.startswith("inbox")
         assert page.run("document.documentElement.lang") == (LONGEST if is_for_users else "en"), name
         page.run("document.querySelectorAll('button[hidden]').forEach((each) => { each.hidden = false; })")
-        assert page.run(_BROKEN) == [], name
+        assert page.run(_BROKEN_BUTTONS) == [], name
 
     page.speak(LONGEST)
     page.resize(375, 740)
@@ -200,9 +200,9 @@ def test_pages_work_without_javascript_and_fit_a_phone_with_the_longest_words(pa
 
 
 @pytest.mark.parametrize("path", ["docs", "docs/settings", "docs?q=passkey"])
-def test_docs_are_accessible_and_fit_the_screen(page, here, axe, path):
+def test_docs_are_accessible_and_fit_the_screen(page, origin, axe, path):
     """One operation of each section, and a few schemas: axe-core takes long for all."""
-    page.open(f"{here}/{path}")
+    page.open(f"{origin}/{path}")
     page.run("document.querySelectorAll('section article:nth-of-type(n+3)').forEach((each) => each.remove())")
     page.run("document.querySelector('article .other')?.click()")
     for width, height, dark in SCREENS:

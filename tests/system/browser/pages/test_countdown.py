@@ -13,8 +13,8 @@ def settings() -> dict[str, str]:
     return {"AUTH_RATE_LIMITS_ENABLED": "true"}
 
 
-def test_next_code_is_counted_down_to_also_after_a_reload(page, here):
-    page.open(f"{here}/forgot-password")
+def test_button_for_another_code_counts_down_even_after_a_reload(page, origin):
+    page.open(f"{origin}/forgot-password")
     fill(page, email=DAVE)
     page.click("Send code")
     page.wait_for("Send a new code (0:")

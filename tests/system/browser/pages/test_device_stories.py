@@ -95,11 +95,11 @@ class Story:
 
 
 @pytest.fixture
-def story(request, acme, grafana, here, database, post, alice) -> Story:
+def story(request, acme, grafana, origin, database, post, alice) -> Story:
     page, by_openid = request.param
-    acme.signs_in_at(here, None)
+    acme.sign_in_at(origin, None)
     if by_openid:
-        grafana.signs_in_at(here, make_client(database, grafana.callback, uri=grafana.url))
+        grafana.sign_in_at(origin, make_client(database, grafana.callback, uri=grafana.url))
     return Story(grafana if by_openid else acme, post, page)
 
 
@@ -119,12 +119,12 @@ def desktop(page) -> Browser:
     indirect=["story"],
 )
 def test_link_opened_on_a_phone_leads_both_devices_to_the_application(
-    desktop, phone, here, story, post, database, has_script
+    desktop, phone, origin, story, post, database, has_script
 ):
     desktop.without_script(not has_script)
-    sent = story.ask(desktop)
-    phone.open(sent.link)
-    phone.wait_for(f"enter this code there:\n\n{sent.code[:3]} {sent.code[3:]}")
+    mail = story.ask(desktop)
+    phone.open(mail.link)
+    phone.wait_for(f"enter this code there:\n\n{mail.code[:3]} {mail.code[3:]}")
     phone.click("Continue here")
     story.choose_password(phone)
     # Acme asks for the user that has chosen a password, and is answered at once.
@@ -138,7 +138,7 @@ def test_link_opened_on_a_phone_leads_both_devices_to_the_application(
         desktop.run("document.querySelector('main details').open = true")
         desktop.click("I opened the link")
     desktop.wait_for("This link was used in another browser")
-    assert "latchkey" not in desktop.cookies(here)
+    assert "latchkey" not in desktop.cookies(origin)
     assert database.count("sessions", "opened_by IS NULL") == database.count("browser_sessions") == 1
     post.clear()
     onward = "Send a new code" if story.page == "sign-in" else "Sign in"
@@ -158,11 +158,11 @@ def test_link_opened_on_a_phone_leads_both_devices_to_the_application(
 )
 def test_phone_that_closed_the_tab_comes_back_and_ends_where_it_began(phone, story, database, has_script):
     phone.without_script(not has_script)
-    sent, waits = story.ask(phone), phone.url
+    mail, waiting_page = story.ask(phone), phone.url
     phone.close_tab()
     phone.be_on_a_phone()
     phone.without_script(not has_script)
-    phone.open(waits)
+    phone.open(waiting_page)
     phone.wait_for("Check your inbox")
     phone.reload()
     phone.wait_for("Check your inbox")
@@ -171,5 +171,5 @@ def test_phone_that_closed_the_tab_comes_back_and_ends_where_it_began(phone, sto
     phone.go(1)
     phone.wait_for("Check your inbox")
     assert database.count("outbox") == 1
-    story.enter(phone, sent.code)
+    story.enter(phone, mail.code)
     story.arrive(phone, "Board 7")

@@ -23,8 +23,8 @@ def settings(mailing: dict[str, str], acme: Application) -> dict[str, str]:
     return mailing | {"AUTH_SITE_URL": acme.url, "AUTH_SITE_LOGIN_URL": f"{acme.url}/login"}
 
 
-def test_invited_user_ends_at_the_application(page, here, site, post, service_role, acme, database):
-    acme.signs_in_at(here, make_client(database, acme.callback))
+def test_invited_user_ends_at_the_application(page, origin, site, post, service_role, acme, database):
+    acme.sign_in_at(origin, make_client(database, acme.callback))
     page.without_script()
     site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
     page.open(post.read(DAVE, "You’re invited to join Acme").link)

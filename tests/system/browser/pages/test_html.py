@@ -25,7 +25,7 @@ def test_html_is_valid(page_client, database):
         page_client.check(path)
     node = shutil.which("node")
     assert node
-    found = subprocess.run(
+    result = subprocess.run(
         [node, "validate.mjs"],
         cwd=CLIENTS,
         input=json.dumps(pages),
@@ -33,4 +33,4 @@ def test_html_is_valid(page_client, database):
         text=True,
         check=True,
     )
-    assert json.loads(found.stdout) == []
+    assert json.loads(result.stdout) == []

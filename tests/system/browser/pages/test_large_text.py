@@ -23,18 +23,19 @@ SELECT id, 'custom:initech', 'Initech', 'https://login.initech.example', 'x', 'x
 """
 
 _LARGE = "document.documentElement.style.fontSize = '32px'"
-# The most lines that a rule of the password takes, and whether its field is free of the button that shows it.
-_LINES = """
+# The most lines that a rule of the password takes; whether its field has room for the button that shows it; and whether
+# each field is as high as a line.
+_MOST_LINES_OF_A_RULE = """
 Math.max(...[...document.querySelectorAll(".rules li")].map(
   rule => rule.getBoundingClientRect().height / parseFloat(getComputedStyle(rule).lineHeight)))
 """
-_FREE = """
+_HAS_ROOM_FOR_BUTTON = """
 [...document.querySelectorAll(".reveal")].every(field => {
   const input = field.querySelector("input"), button = field.querySelector("button");
   return parseFloat(getComputedStyle(input).paddingRight) >= button.getBoundingClientRect().width - 1;
 })
 """
-_GROWN = """
+_FIELDS_HOLD_A_LINE = """
 [...document.querySelectorAll("input:not([type=hidden])")].every(
   field => field.clientHeight >= parseFloat(getComputedStyle(field).lineHeight || 0))
 """
@@ -47,28 +48,28 @@ def settings() -> dict[str, str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("path", ["sign-up", "sign-in"])
-def test_page_can_be_read_and_filled_in_at_twice_the_size(page, here, language, path):
+def test_page_can_be_read_and_filled_in_at_twice_the_size(page, origin, language, path):
     page.speak(language)
     page.resize(375, 740)
-    page.open(f"{here}/{path}")
+    page.open(f"{origin}/{path}")
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     page.run(_LARGE)
     if path == "sign-up":
-        assert page.run(_LINES) <= 3.1
-    assert page.run(_FREE)
+        assert page.run(_MOST_LINES_OF_A_RULE) <= 3.1
+    assert page.run(_HAS_ROOM_FOR_BUTTON)
     page.run("document.querySelector('.reveal button').click()")
-    assert page.run(_FREE)
-    assert page.run(_GROWN)
+    assert page.run(_HAS_ROOM_FOR_BUTTON)
+    assert page.run(_FIELDS_HOLD_A_LINE)
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_pages_of_an_organization_fit_a_phone_at_twice_the_size(page, here, alice, database, language):
-    signed_in(page, here, alice)
+def test_pages_of_an_organization_fit_a_phone_at_twice_the_size(page, origin, alice, database, language):
+    signed_in(page, origin, alice)
     database.run(_INITECH)
     page.speak(language)
     page.resize(375, 740)
     for path in ("account", "account/organizations/initech", "account/organizations/initech/sign-in"):
-        page.open(f"{here}/{path}")
+        page.open(f"{origin}/{path}")
         page.run(_LARGE)
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), path

@@ -24,7 +24,7 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 class Broker(LocalServer):
-    """An application whose callback redirects to another origin, with what it was given."""
+    """An application whose callback redirects to another origin, with the same query."""
 
     def __init__(self) -> None:
         broker = self
@@ -68,7 +68,7 @@ class Way:
     """A browser at the service, the broker, and Alice, a user."""
 
     page: Browser
-    here: str
+    origin: str
     broker: Broker
     alice: Person
     site: Any
@@ -83,20 +83,20 @@ class Way:
 
     def begin(self, name: str = "sign-in") -> None:
         """Open one of our pages for the application."""
-        self.page.open(f"{self.here}/{name}?{urlencode({'redirect_to': self.broker.callback})}")
+        self.page.open(f"{self.origin}/{name}?{urlencode({'redirect_to': self.broker.callback})}")
 
     def sign_in(self) -> None:
         self.press("Sign in", email=ALICE, password=PASSWORD)
 
     def be_signed_in(self) -> None:
-        self.page.open(f"{self.here}/sign-in")
+        self.page.open(f"{self.origin}/sign-in")
         self.sign_in()
         self.page.wait_for("Your account")
 
 
 @pytest.fixture
-def way(page, here, broker, alice, site, database, outbox) -> Way:
-    return Way(page, here, broker, alice, site, database, outbox)
+def way(page, origin, broker, alice, site, database, outbox) -> Way:
+    return Way(page, origin, broker, alice, site, database, outbox)
 
 
 def password(way: Way) -> None:
@@ -117,19 +117,19 @@ def sign_out(way: Way) -> None:
 
 def consent(way: Way) -> None:
     client_id = insert_client(way.database, way.broker.callback)
-    way.page.open(way.here + authorize_path(client_id, redirect_uri=way.broker.callback))
+    way.page.open(way.origin + authorize_path(client_id, redirect_uri=way.broker.callback))
     way.sign_in()
     way.press("Allow")
 
 
-def test_consent_that_another_tab_gave_is_said_to_whoever_comes_back(way):
+def test_page_of_consent_says_that_another_tab_gave_it_when_the_user_comes_back(way):
     client_id = insert_client(way.database, way.broker.callback)
-    way.page.open(way.here + authorize_path(client_id, redirect_uri=way.broker.callback))
+    way.page.open(way.origin + authorize_path(client_id, redirect_uri=way.broker.callback))
     way.sign_in()
     way.page.wait_for("Allow")
-    # As a second tab, whose answer this one does not see.
+    # Send the form as a second tab does, whose answer this tab does not see.
     form = way.page.run("Object.fromEntries(new FormData(document.querySelector('[data-once]')))")
-    url, cookies = f"{way.here}/oauth/consent", {"Cookie": way.page.cookie_header(way.here)}
+    url, cookies = f"{way.origin}/oauth/consent", {"Cookie": way.page.cookie_header(way.origin)}
     answer = httpx.post(url, data=form | {"action": "approve"}, headers=cookies, trust_env=False)
     assert answer.headers["Location"].startswith(f"{way.broker.callback}?code=")
     way.page.run("document.dispatchEvent(new Event('visibilitychange')) && 0")
@@ -138,7 +138,7 @@ def test_consent_that_another_tab_gave_is_said_to_whoever_comes_back(way):
 
 def link(way: Way) -> None:
     way.site.post("/magiclink", json={"email": ALICE})
-    way.page.open(way.here + path("magiclink", way.outbox.last(ALICE).token))
+    way.page.open(way.origin + path("magiclink", way.outbox.last(ALICE).token))
     way.press("Continue")
 
 

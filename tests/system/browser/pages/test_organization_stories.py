@@ -15,9 +15,9 @@ def settings(mailing: dict[str, str]) -> dict[str, str]:
     return {**mailing, "AUTH_ORGANIZATIONS": "users", "AUTH_DISABLE_SIGNUP": "true"}
 
 
-def found(page, here, person):
+def found(page, origin, person):
     """Sign a person in, and found Initech."""
-    signed_in(page, here, person)
+    signed_in(page, origin, person)
     page.click("New organization")
     page.wait_for("You’ll be its owner")
     fill(page, name="Initech", slug="initech")
@@ -26,16 +26,16 @@ def found(page, here, person):
 
 
 def test_founder_invites_a_person_who_joins_with_a_new_account_although_sign_up_is_closed(
-    page, here, post, alice, database
+    page, origin, post, alice, database
 ):
-    found(page, here, alice)
+    found(page, origin, alice)
     page.click("Invite someone")
     page.wait_for("Invite someone to Initech")
     fill(page, email=DAVE)
     page.click("Send invitation")
     page.wait_for("The invitation has been sent.")
     invitation = post.read(DAVE, "Invitation to Initech").link
-    assert invitation == f"{here}/organizations/initech/join"
+    assert invitation == f"{origin}/organizations/initech/join"
     page.forget()
     page.open(invitation)
     page.wait_for("Sign in to Acme")
@@ -53,8 +53,8 @@ def test_founder_invites_a_person_who_joins_with_a_new_account_although_sign_up_
     assert database.count("memberships", "added_by = 'invitation' AND role = 'member'") == 1
 
 
-def test_organization_that_requires_a_second_step_asks_its_member_for_it(page, here, alice, bob, database):
-    found(page, here, alice)
+def test_organization_that_requires_a_second_step_asks_its_member_for_it(page, origin, alice, bob, database):
+    found(page, origin, alice)
     database.run(
         "INSERT INTO memberships (user_id, organization_id, role, added_by)"
         " SELECT %(id)s, id, 'member', 'administrator' FROM organizations",
@@ -69,12 +69,12 @@ def test_organization_that_requires_a_second_step_asks_its_member_for_it(page, h
     page.click("Require")
     page.wait_for("Members now need two-step verification.")
     page.forget()
-    signed_in(page, here, bob)
+    signed_in(page, origin, bob)
     assert "Initech asks for a second step." in page.text
     page.click("Complete the second step Initech")
     set_up_app(page)
     page.wait_for("Members need it for access.")
-    page.open(f"{here}/account")
+    page.open(f"{origin}/account")
     page.wait_for("Open")
     assert "asks for a second step" not in page.text
 

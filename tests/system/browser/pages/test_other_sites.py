@@ -51,15 +51,15 @@ class _EmptyPage(Handler):
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[str]:
-    """A page of another site, which may do what it likes."""
+    """An empty page of another site, without a policy."""
     with LocalServer(_EmptyPage) as server:
         yield server.url.replace("127.0.0.1", "localhost")
 
 
-def open_framed(page: Browser, framed: str) -> None:
+def open_framed(page: Browser, text: str) -> None:
     """Open a page without an origin that shows another one in a sandboxed frame."""
     sandbox = "allow-forms allow-scripts allow-top-navigation"
-    frame = f'<iframe sandbox="{sandbox}" srcdoc="{html.escape(framed)}"></iframe>'
+    frame = f'<iframe sandbox="{sandbox}" srcdoc="{html.escape(text)}"></iframe>'
     page.open(f"data:text/html,{quote(frame)}")
 
 
@@ -68,11 +68,11 @@ def form(target: str, **fields: str) -> str:
     return f'<form method="post" action="{target}" target="_top">{inputs}</form><script>document.forms[0].submit()</script>'
 
 
-def test_pages_are_not_shown_in_frames(page, here, elsewhere):
-    for where in ("/", "/sign-in", "/verify?token=x&type=signup"):
+def test_pages_are_not_shown_in_frames(page, origin, elsewhere):
+    for path in ("/", "/sign-in", "/verify?token=x&type=signup"):
         page.open(elsewhere)
         page.run(
-            f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{here}{where}'}}))"
+            f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{origin}{path}'}}))"
         )
         wait_until(lambda: any("frame-ancestors 'none'" in complaint for complaint in page.complaints()), 30)
 
@@ -82,18 +82,18 @@ def client_id(database, site):
     return insert_public_client(database)
 
 
-def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
-    page, here, elsewhere, client_id, database
+def test_images_and_prefetches_of_another_site_do_not_use_up_the_limits_of_the_network(
+    page, origin, elsewhere, client_id, database
 ):
     page.open(elsewhere)
-    assert page.run(LOADS.replace("HERE", here))
+    assert page.run(LOADS.replace("HERE", origin))
     assert page.complaints()
     assert database.count("request_counts") == 0
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     assert page.run(SIGN_IN_OPTIONS) == 200
     # A link of the other site opens the authorization request as the top window.
     page.open(elsewhere)
-    url = f"{here}{authorize_path(client_id)}"
+    url = f"{origin}{authorize_path(client_id)}"
     page.run(
         f"document.body.append(Object.assign(document.createElement('a'), {{href: '{url}', textContent: 'Open'}}))"
     )
@@ -103,25 +103,25 @@ def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
     page.complaints()
 
 
-def test_frame_of_an_application_asks_whether_its_user_is_signed_in(page, here, elsewhere, database, site):
-    back = f"{elsewhere}/callback"
-    client_id = insert_public_client(database, back)
+def test_frame_of_an_application_asks_whether_its_user_is_signed_in(page, origin, elsewhere, database, site):
+    callback = f"{elsewhere}/callback"
+    client_id = insert_public_client(database, callback)
     page.open(elsewhere)
-    asks = f"{here}{authorize_path(client_id, redirect_uri=back, prompt='none')}"
-    page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{asks}'}}))")
+    url = f"{origin}{authorize_path(client_id, redirect_uri=callback, prompt='none')}"
+    page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{url}'}}))")
     # frame-ancestors counts for what the frame shows, not for a redirect.
-    wait_until(lambda: page.run("frames[0].location.href").startswith(f"{back}?error=login_required"), 30)
+    wait_until(lambda: page.run("frames[0].location.href").startswith(f"{callback}?error=login_required"), 30)
 
 
-def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
-    open_framed(page, form(f"{here}/sign-in", email=alice.email, password=PASSWORD))
+def test_form_of_a_sandbox_does_not_sign_in(page, origin, alice, database):
+    open_framed(page, form(f"{origin}/sign-in", email=alice.email, password=PASSWORD))
     page.wait_for("This request came from another website")
     assert (database.count("sessions"), database.count("request_counts")) == (0, 0)
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     fill(page, email=alice.email, password=PASSWORD)
     page.click("Sign in")
     page.wait_for("Your account")
-    # Nor does it act for the user who is signed in.
-    open_framed(page, form(f"{here}/sign-out", scope="global"))
+    # It does not act for the user who is signed in, either.
+    open_framed(page, form(f"{origin}/sign-out", scope="global"))
     page.wait_for("This request came from another website")
     assert database.count("sessions", "ended_at IS NULL") == 1

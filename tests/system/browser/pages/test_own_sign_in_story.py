@@ -37,15 +37,15 @@ def gunicorn() -> list[str]:
     return [sys.executable, *GUNICORN, "--config", "tests/support/own_providers.conf.py"]
 
 
-def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, here, alice, acme, names, database):
-    found(page, here, alice)
+def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, origin, alice, acme, names, database):
+    found(page, origin, alice)
     page.click("Open Sign\u2011in")
     page.wait_for("Add domain")
     fill(page, domain="example.com")
     page.click("Add domain")
     page.wait_for("Not verified yet")
-    shown = page.run("[...document.querySelectorAll('#domains code')].map(each => each.textContent)")
-    names.texts[shown[0]] = shown[1]
+    record = page.run("[...document.querySelectorAll('#domains code')].map(each => each.textContent)")
+    names.texts[record[0]] = record[1]
     page.click("Check example.com")
     page.wait_for("The domain has been verified.")
     page.click("Connect a provider")
@@ -69,7 +69,7 @@ def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, here, al
     page.wait_for("Members now need to sign in with your provider.")
     page.forget()
     acme.be("2", "dave@example.com")
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     page.wait_for("Sign in to Acme")
     fill(page, email="dave@example.com", password="any password")
     page.click("Sign in")

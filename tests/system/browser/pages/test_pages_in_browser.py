@@ -19,34 +19,34 @@ LONG_ADDRESS = "alexandra.konstantinopoulou-vandenberghe+newsletter@mail.departm
 
 
 @pytest.fixture
-def link(site, outbox, here) -> str:
+def link(site, outbox, origin) -> str:
     site.post("/signup", json=DAVE)
-    return here + path("signup", outbox.last().token)
+    return origin + path("signup", outbox.last().token)
 
 
 @pytest.fixture
 def use(page):
-    def use(link, said="You’re signed in."):
+    def use(link, text="You’re signed in."):
         page.open(link)
         page.click("Continue")
-        page.wait_for(said)
+        page.wait_for(text)
 
     return use
 
 
-def test_button_confirms_a_sign_up_once(page, here, link, use, database):
+def test_button_confirms_a_sign_up_once(page, origin, link, use, database):
     confirmed = "SELECT email_confirmed_at FROM users"
     page.open(link)
     assert database.value(confirmed) is None
     use(link.replace("/verify", "/auth/v1/verify"))
-    assert page.url == f"{here}/"
+    assert page.url == f"{origin}/"
     assert database.value(confirmed) is not None
     assert page.run("document.title") == "You’re signed in."
     # The history does not lead back to the tokens either.
     page.go(-1)
     page.wait(lambda: "/verify" in page.url)
     page.go(1)
-    page.wait(lambda: page.url == f"{here}/")
+    page.wait(lambda: page.url == f"{origin}/")
     page.open(link)
     assert "This link no longer works" in page.text
 
@@ -71,33 +71,33 @@ def test_browser_blocks_a_form_to_other_origins(page, site, link):
     assert urlsplit(page.url).hostname == "127.0.0.1"
 
 
-UNKNOWN = "Something went wrong. Please try again."
-NONE = "Your authentication service is ready."
+UNKNOWN_ERROR = "Something went wrong. Please try again."
+NO_OUTCOME = "Your authentication service is ready."
 
 
 @cases(
-    ("fragment", "said"),
+    ("fragment", "sentence"),
     [
         ("access_token=x&type=signup", "You’re signed in."),
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
-        ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", UNKNOWN),
-        ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", UNKNOWN),
+        ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", UNKNOWN_ERROR),
+        ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", UNKNOWN_ERROR),
         ("message=Call+555&type=email_change", "Your new email address is confirmed."),
-        ("message=Call+555&type=nonsense", NONE),
+        ("message=Call+555&type=nonsense", NO_OUTCOME),
     ],
 )
-def test_outcome_of_a_link_is_shown_in_fixed_sentences(page, here, fragment, said):
+def test_outcome_of_a_link_is_shown_in_fixed_sentences(page, origin, fragment, sentence):
     page.open("about:blank")
-    page.open(f"{here}/#{fragment}")
-    page.wait(lambda: page.url == f"{here}/")
-    page.wait_for(said)
+    page.open(f"{origin}/#{fragment}")
+    page.wait(lambda: page.url == f"{origin}/")
+    page.wait_for(sentence)
     assert "555" not in page.text
 
 
-def test_page_with_a_long_address_fits_a_phone_and_has_large_buttons(page, site, here, outbox):
+def test_page_with_a_long_address_fits_a_phone_and_has_large_buttons(page, site, origin, outbox):
     site.post("/signup", json=DAVE | {"email": LONG_ADDRESS})
     page.resize(320, 720)
-    page.open(here + path("signup", outbox.last().token))
+    page.open(origin + path("signup", outbox.last().token))
     parts = "[...document.querySelectorAll('main, main *')]"
     assert page.run(f"{parts}.every((part) => part.scrollWidth <= part.clientWidth || !part.clientWidth)")
     heights = (
@@ -106,7 +106,7 @@ def test_page_with_a_long_address_fits_a_phone_and_has_large_buttons(page, site,
     assert min(page.run(heights)) >= 44
 
 
-def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
+def test_docs_try_a_request_with_the_token_of_the_one_before(page, origin, alice):
     def send(operation: str, **fields: str) -> str:
         article = f"document.getElementById('{operation}')"
         page.run(f"{article}.querySelector('.other').click()")
@@ -114,9 +114,9 @@ def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
             page.run(f"{article}.querySelector('[name={name}]').value = {json.dumps(value)}")
         page.run(f"{article}.querySelector('.try button').click()")
         answer = f"{article}.querySelector('[role=status]').textContent"
-        return page.wait(lambda: (said := page.run(answer)).startswith("Status") and said)
+        return page.wait(lambda: (status := page.run(answer)).startswith("Status") and status)
 
-    page.open(f"{here}/docs/api")
+    page.open(f"{origin}/docs/api")
     body = json.dumps({"email": alice.email, "password": PASSWORD})
     assert send("token", body=body).startswith("Status 200")
     assert alice.email in send("get_user")

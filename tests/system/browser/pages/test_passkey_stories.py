@@ -18,25 +18,25 @@ def host() -> str:
 
 
 @pytest.fixture
-def passkey(page, here, alice, authenticator) -> None:
+def passkey(page, origin, alice, authenticator) -> None:
     """A passkey that Alice has added on her account before signing out."""
-    signed_in_with_new_passkey(page, here, alice)
+    signed_in_with_new_passkey(page, origin, alice)
     page.forget()
 
 
-def test_button_asks_for_the_passkey_while_the_field_offers_it(page, here, passkey, authenticator):
+def test_button_asks_for_the_passkey_while_the_field_offers_it(page, origin, passkey, authenticator):
     page.touch(authenticator, agrees=False)
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
-    # A second question, after whose answer the first one has reached the authenticator.
+    # Once this second question is answered, the first one has reached the authenticator.
     page.run("PublicKeyCredential.isConditionalMediationAvailable()")
     page.touch(authenticator, agrees=True)
     page.click("Sign in with a passkey")
     page.wait_for("Your account")
 
 
-def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, passkey, authenticator, alice):
-    page.open(f"{here}/sign-in")
+def test_field_offers_the_passkey_which_is_refused_once_removed(page, origin, passkey, authenticator, alice):
+    page.open(f"{origin}/sign-in")
     # Chromium's authenticator chooses at once what a person would choose below the field.
     page.wait_for("Your account")
     # The device does not create another one.
@@ -51,18 +51,18 @@ def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, pass
     page.click("Remove")
     page.wait_for("The passkey has been removed.")
     page.forget()
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     page.wait_for("That passkey or security key didn’t work.")
     page.touch(authenticator, agrees=False)
-    signed_in(page, here, alice)
+    signed_in(page, origin, alice)
 
 
-def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, site, alice):
+def test_security_key_is_the_second_step_and_another_one_is_refused(page, origin, site, alice):
     key = page.add_authenticator(is_key=True)
-    security_keys.enrol_in_browser(page, here, alice.sign_in(client=site), "Blue key")
+    security_keys.enrol_in_browser(page, origin, alice.sign_in(client=site), "Blue key")
 
     def sign_in() -> None:
-        page.open(f"{here}/sign-in")
+        page.open(f"{origin}/sign-in")
         fill(page, email=alice.email, password=PASSWORD)
         page.click("Sign in")
         page.wait_for("Use your security key.")

@@ -35,10 +35,10 @@ def settings(host: str, tmp_path_factory) -> Iterator[dict[str, str]]:
         }
 
 
-def test_provider_signs_in_for_an_application_and_then_for_the_account(page, site, here):
+def test_provider_signs_in_for_an_application_and_then_for_the_account(page, site, origin):
     application = f"http://127.0.0.1:{site.port}/health"
     query = urlencode({"redirect_to": application, "code_challenge": CHALLENGE})
-    page.open(f"{here}/sign-in?{query}")
+    page.open(f"{origin}/sign-in?{query}")
     page.click("Continue with django")
     page.wait_for("Username")
     fill(page, username="dave", password=oidc_provider.PASSWORD)
@@ -48,7 +48,7 @@ def test_provider_signs_in_for_an_application_and_then_for_the_account(page, sit
     page.complaints()
     page.click_on("document.querySelector('input[value=Authorize]')")
     assert traded(site, page, application)["user"]["email"] == "dave@example.com"
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     page.wait_for("Your account")
     assert "dave@example.com" in page.text
     assert "Disconnect django" in " ".join(page.text.split())

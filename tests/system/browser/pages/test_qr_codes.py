@@ -34,10 +34,10 @@ def elsewhere() -> Iterator[HttpTarget]:
 
 
 def test_apps_qr_code_is_scanned_from_the_page_at_every_width_zoom_and_scheme(
-    page, here, client, service_role
+    page, origin, client, service_role
 ):
-    signed_in(page, here, register(client, service_role, LONG))
-    page.open(f"{here}/account/two-step")
+    signed_in(page, origin, register(client, service_role, LONG))
+    page.open(f"{origin}/account/two-step")
     page.click("Set it up")
     page.wait_for("Connect your app")
     uri = page.run(_URI)
@@ -50,9 +50,9 @@ def test_apps_qr_code_is_scanned_from_the_page_at_every_width_zoom_and_scheme(
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), (width, zoom)
 
 
-# With the prefix of supabase-js, and inline; with the size of the page, and of the SVG.
+# As an image with the prefix of supabase-js, and inline, with a width of the page or of the SVG.
 @pytest.mark.parametrize(
-    "shown",
+    "markup",
     [
         "<img width=200 src='data:image/svg+xml;utf-8,{svg}'>",
         "<style>svg {{ height: auto; width: 250px }}</style>{svg}",
@@ -60,13 +60,13 @@ def test_apps_qr_code_is_scanned_from_the_page_at_every_width_zoom_and_scheme(
     ],
 )
 def test_qr_code_of_the_api_is_scanned_from_a_page_of_another_application(
-    page, site, alice, elsewhere, shown
+    page, site, alice, elsewhere, markup
 ):
     response = alice.sign_in(client=site).post("/factors", json={"factor_type": "totp", "issuer": BRAND})
     assert response.status_code == 200, response.text
     totp = response.json["totp"]
     elsewhere.body = (
-        f"<!doctype html><body style='background: #000'>{shown.format(svg=totp['qr_code'])}".encode()
+        f"<!doctype html><body style='background: #000'>{markup.format(svg=totp['qr_code'])}".encode()
     )
     page.open(elsewhere.url)
     assert read(page) == [totp["uri"]]

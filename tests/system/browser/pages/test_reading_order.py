@@ -1,4 +1,4 @@
-"""What a screen reader says, in order: Chromium's accessibility tree of the pages that everybody meets."""
+"""What a screen reader says, in order: Chromium's accessibility tree of the most common pages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.users import register
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-# Each is said at once, with its name. Of all others, the texts are said.
+# A screen reader says the role and the name of each of these; of other elements, it says the texts.
 _NAMED = {"heading", "link", "button", "textbox", "checkbox", "DisclosureTriangle"}
 _ANNOUNCED = {"alert", "status"}
 
@@ -28,22 +28,22 @@ def host() -> str:
 
 @pytest.fixture
 def heard(page):
-    """Return what is said before the footer: texts, and the role, name and state of the rest."""
+    """Return a function for what is said before the footer: texts, and the role, name and state of the rest."""
 
     def heard() -> list[str]:
         nodes = page.accessibility_tree()
-        return list(_said(nodes[0], {node["nodeId"]: node for node in nodes}))
+        return list(_spoken(nodes[0], {node["nodeId"]: node for node in nodes}))
 
     return heard
 
 
-def _said(node: Node, nodes: dict[str, Node]) -> Iterator[str]:
+def _spoken(node: Node, nodes: dict[str, Node]) -> Iterator[str]:
     role, name = _value(node, "role"), " ".join(_value(node, "name").split())
     if role == "contentinfo":
         return
     if node["ignored"] or role not in _NAMED | _ANNOUNCED | {"StaticText"}:
         for child in node["childIds"]:
-            yield from _said(nodes[child], nodes)
+            yield from _spoken(nodes[child], nodes)
     elif role in _ANNOUNCED:
         yield f"{role}: {' '.join(_texts(node, nodes))}"
     elif role == "StaticText":
@@ -71,9 +71,9 @@ def _value(node: Node, member: str) -> str:
     return node.get(member, {}).get("value", "")
 
 
-def test_sign_in_says_what_was_wrong_with_the_field_and_below_it(page, here, heard, site, service_role):
+def test_error_of_the_sign_in_is_said_with_its_field_and_below_it(page, origin, heard, site, service_role):
     register(site, service_role, ALICE)
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     page.wait(lambda: page.run("document.activeElement.matches('input')"))
     assert heard() == [
         "Acme",
@@ -100,12 +100,12 @@ def test_sign_in_says_what_was_wrong_with_the_field_and_below_it(page, here, hea
     assert heard()[9] == f"alert: {problem}"
 
 
-def test_sign_in_names_the_application_and_consent_the_account_before_what_it_gives(
-    page, here, heard, site, service_role, database, application
+def test_sign_in_names_the_application_and_consent_names_the_account_before_the_scopes(
+    page, origin, heard, site, service_role, database, application
 ):
     alice = register(site, service_role, ALICE)
     client_id = insert_client(database, application, name="Grafana")
-    page.open(here + authorize_path(client_id, redirect_uri=application, scope="openid email groups"))
+    page.open(origin + authorize_path(client_id, redirect_uri=application, scope="openid email groups"))
     assert heard()[1:4] == ["heading: Sign in to Acme", "to continue to", "Grafana"]
     sign_in(page, alice)
     page.wait_for("Grafana wants to:")

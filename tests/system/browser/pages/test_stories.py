@@ -18,11 +18,11 @@ def settings(mailing: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-def ask(page, here, application, post):
+def ask(page, origin, application, post):
     """Ask for a mail on a page, as an application's user, and return the mail."""
 
     def ask(path: str, button: str, subject: str, **fields: str):
-        page.open(f"{here}/{path}?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
+        page.open(f"{origin}/{path}?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
         fill(page, **fields)
         page.click(button)
         page.wait_for("Check your inbox")
@@ -31,16 +31,16 @@ def ask(page, here, application, post):
     return ask
 
 
-def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> None:
-    page.open(f"{here}/sign-in")
+def signed_in(page: Browser, origin: str, person, password: str = PASSWORD) -> None:
+    page.open(f"{origin}/sign-in")
     fill(page, email=person.email, password=password)
     page.click("Sign in")
     page.wait_for("Your account")
 
 
-def signed_in_with_new_passkey(page: Browser, here: str, person, prepare=lambda: None) -> None:
+def signed_in_with_new_passkey(page: Browser, origin: str, person, prepare=lambda: None) -> None:
     """Let a person add a passkey of the browser's authenticator on their account, and sign in with it."""
-    signed_in(page, here, person)
+    signed_in(page, origin, person)
     prepare()
     page.click("Add a passkey")
     page.wait_for("Create a passkey")
@@ -59,28 +59,28 @@ def traded(site, page: Browser, application: str) -> dict:
 
 
 def test_sign_up_by_code_leads_back_to_the_application(page, site, ask, application):
-    sent = ask("sign-up", "Create account", "Confirm your email", email=DAVE, password=PASSWORD)
-    fill(page, code=sent.wrong_code)
+    mail = ask("sign-up", "Create account", "Confirm your email", email=DAVE, password=PASSWORD)
+    fill(page, code=mail.wrong_code)
     page.click("Continue")
     page.wait_for("This code is wrong")
     # A typed code submits itself.
     page.run(
-        f"(field => {{ field.value = '{sent.code}'; field.dispatchEvent(new Event('input')) }})(document.querySelector('.code'))"
+        f"(field => {{ field.value = '{mail.code}'; field.dispatchEvent(new Event('input')) }})(document.querySelector('.code'))"
     )
     assert traded(site, page, application)["user"]["email"] == DAVE
     page.open("about:blank")
-    page.open(sent.link)
+    page.open(mail.link)
     page.wait_for("Try signing in: your email address may already be confirmed.")
 
 
-def test_rules_of_a_password_are_ticked_off_and_a_common_one_is_named_when_the_field_is_left(page, here):
-    met = "[...document.querySelectorAll('.met')].map((each) => each.dataset.rule)"
-    page.open(f"{here}/sign-up")
+def test_rules_of_a_password_are_ticked_off_and_a_common_one_is_named_when_the_field_is_left(page, origin):
+    met_rules = "[...document.querySelectorAll('.met')].map((each) => each.dataset.rule)"
+    page.open(f"{origin}/sign-up")
     assert page.run("document.querySelector('.lead').offsetHeight") == 0
     for typed, rules in (("summer", ["lowercase"]), ("-2026", ["length", "lowercase", "numbers", "symbols"])):
         page.run("document.querySelector('[name=password]').focus()")
         page.type(typed)
-        assert page.run(met) == rules
+        assert page.run(met_rules) == rules
     page.press("Tab")
     page.wait_for("are easy to guess, even with numbers and symbols.")
     assert page.run("document.querySelector('[name=password]').matches('[aria-invalid]')")
@@ -88,13 +88,13 @@ def test_rules_of_a_password_are_ticked_off_and_a_common_one_is_named_when_the_f
     page.type("-Trombone")
     page.press("Tab")
     # The sentence keeps its place, so that the button does not move under a click.
-    gone = "getComputedStyle(document.querySelector('.field .wrong')).visibility === 'hidden'"
-    page.wait(lambda: page.run(gone))
-    assert len(page.run(met)) == 5
+    is_hidden = "getComputedStyle(document.querySelector('.field .wrong')).visibility === 'hidden'"
+    page.wait(lambda: page.run(is_hidden))
+    assert len(page.run(met_rules)) == 5
 
 
-def test_password_that_lacks_a_rule_is_kept_and_the_rule_is_named(page, here):
-    page.open(f"{here}/sign-up")
+def test_password_that_lacks_a_rule_is_kept_and_the_rule_is_named(page, origin):
+    page.open(f"{origin}/sign-up")
     fill(page, email=DAVE)
     page.run("document.querySelector('[name=password]').focus()")
     page.type("summer")
@@ -115,7 +115,7 @@ def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, 
     link = ask("sign-in", "Send me a code instead", "Sign in to", email=alice.email).link
     polls = "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/waiting/state'))"
     page.wait(lambda: page.run(polls))
-    # The requests of another tab, with the same cookies.
+    # Send the requests of another tab, with the same cookies.
     page.run(
         f"""(async () => {{
           const page = await (await fetch({link!r})).text();
@@ -130,9 +130,9 @@ def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, 
     assert traded(site, page, application)["user"]["email"] == alice.email
 
 
-def test_sign_in_and_second_step_work_by_keyboard(page, here, alice):
+def test_sign_in_and_second_step_work_by_keyboard(page, origin, alice):
     app, _session = set_up(alice.open_session())
-    page.open(f"{here}/sign-in")
+    page.open(f"{origin}/sign-in")
     page.type(alice.email)
     page.press("Tab")
     page.type(PASSWORD)
@@ -149,9 +149,9 @@ def test_sign_in_and_second_step_work_by_keyboard(page, here, alice):
     page.wait_for("Your account")
 
 
-def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_path):
-    signed_in(page, here, alice)
-    page.open(f"{here}/account/two-step")
+def test_first_app_comes_with_recovery_codes_as_a_file(page, origin, alice, tmp_path):
+    signed_in(page, origin, alice)
+    page.open(f"{origin}/account/two-step")
     page.click("Set it up")
     page.wait_for("Connect your app")
     app = App("", page.run("document.querySelector('code').textContent").replace(" ", ""))
@@ -179,8 +179,8 @@ def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_pa
     page.wait_for("10 left")
 
 
-def test_form_is_sent_once(page, here):
-    page.open(f"{here}/forgot-password")
+def test_form_is_sent_once(page, origin):
+    page.open(f"{origin}/forgot-password")
     page.run(
         """
         window.refused = [];

@@ -9,7 +9,7 @@ from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-ASKED = "Television wants to:"
+CONSENT = "Television wants to:"
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def sign_in(page: Browser, email: str) -> None:
     page.click("Sign in")
 
 
-def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, here, alice, device):
+def test_user_without_javascript_passes_the_second_step_on_the_way_to_consent(
+    page, site, origin, alice, device
+):
     app, _ = set_up(alice.open_session())
     page.without_script()
     page.open(device.codes["verification_uri_complete"])
@@ -33,7 +35,7 @@ def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, h
     page.click("Continue")
     page.wait_for("Enter the code shown on your device.")
     page.click("Continue")
-    page.wait_for(ASKED)
+    page.wait_for(CONSENT)
     page.click("Cancel")
     page.wait_for("The device isn’t connected")
     assert device.poll().json["error"] == "access_denied"

@@ -14,7 +14,9 @@ def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_re
     assert Service(new_state_dir, DATABASE_URL=plain.url()).refuses_to_start() == (1, line)
 
 
-def test_start_by_tls_succeeds_and_one_without_says_so(postgres, certificate, new_state_dir):
+def test_start_by_tls_succeeds_and_one_with_unverified_connections_logs_a_notice(
+    postgres, certificate, new_state_dir
+):
     notice, smtp_url = "the network from here to", "smtp://mail.example.com?starttls=never"
     with Service(new_state_dir, DATABASE_URL=postgres.url(), SSL_CERT_FILE=str(certificate.path)) as service:
         assert notice not in service.log()
