@@ -32,7 +32,7 @@ SOON = 3
 SLACK = 2
 MSG = "The service isn't available right now; try again shortly"
 BODY = {"code": 503, "msg": MSG, "error_code": "service_unavailable"}
-# Below /oauth, also as RFC 6749 has it.
+# Responses below /oauth also have the members of RFC 6749.
 UNAVAILABLE = (BODY, BODY | {"error": "temporarily_unavailable", "error_description": MSG})
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
 
@@ -72,22 +72,22 @@ def carol(server) -> Session:
     return register(server, ADMIN, "carol@example.com", "admin").sign_in()
 
 
-def timed(act: Callable[[], Response]) -> tuple[Response, float]:
-    began = awake()
-    return act(), awake() - began
+def timed(send: Callable[[], Response]) -> tuple[Response, float]:
+    started_at = awake()
+    return send(), awake() - started_at
 
 
 def requests_of_each_kind(server: Any, alice: Session, carol: Session) -> list[Callable[[], Response]]:
     """Return a request of each kind that needs the database."""
-    new = {"email": "dave@example.com", "password": PASSWORD}
+    credentials = {"email": "dave@example.com", "password": PASSWORD}
     return [
         lambda: alice.get("/user"),
         lambda: alice.put("/user", json={"data": {"x": 1}}),
         lambda: alice.get("/sessions"),
         lambda: alice.refresh(),
         lambda: sign_in(server, "alice@example.com"),
-        lambda: server.post("/login-admin", json=new),
-        lambda: server.post("/signup", json=new),
+        lambda: server.post("/login-admin", json=credentials),
+        lambda: server.post("/signup", json=credentials),
         lambda: carol.get("/admin/users"),
         lambda: server.get("/admin/users", headers=ADMIN),
         lambda: server.post("/introspect", json={"token": alice.access_token}, headers=ADMIN),
@@ -95,52 +95,52 @@ def requests_of_each_kind(server: Any, alice: Session, carol: Session) -> list[C
 
 
 def assert_unavailable(answers: list[tuple[Response, float]], seconds: float) -> None:
-    for response, took in answers:
+    for response, seconds_taken in answers:
         assert response.status_code == 503
         assert response.json in UNAVAILABLE
         assert int(response.headers["Retry-After"]) >= 1
-        assert took < seconds
+        assert seconds_taken < seconds
 
 
 def assert_unhealthy(server: ServerClient, seconds: float) -> None:
     # A worker caches the health of the database for a second.
-    def each_one_says_so() -> list[tuple[Response, float]]:
+    def answers_if_all_are_unhealthy() -> list[tuple[Response, float]]:
         answers = at_once(8, lambda _: timed(lambda: server.get("/health")))
         return answers if {response.status_code for response, _ in answers} == {503} else []
 
-    for response, took in wait_until(each_one_says_so):
+    for response, seconds_taken in wait_until(answers_if_all_are_unhealthy):
         assert response.json == unhealthy("The database isn't responding")
         assert (response.headers["Retry-After"], response.headers["Cache-Control"]) == ("2", "no-store")
-        assert took < seconds
+        assert seconds_taken < seconds
 
 
-def all_are(status: int, act: Callable[[], Response]) -> list[tuple[Response, float]]:
+def all_are(status: int, send: Callable[[], Response]) -> list[tuple[Response, float]]:
     """Return eight responses with their seconds, if all have this status."""
-    answers = at_once(8, lambda _: timed(act))
+    answers = at_once(8, lambda _: timed(send))
     return answers if {response.status_code for response, _ in answers} == {status} else []
 
 
 def assert_recovers(server: ServerClient, alice: Session, carol: Session) -> None:
-    for act in (lambda: alice.get("/user"), lambda: server.get("/health")):
-        wait_until(partial(all_are, 200, act), 20)
+    for send in (lambda: alice.get("/user"), lambda: server.get("/health")):
+        wait_until(partial(all_are, 200, send), 20)
     assert carol.get("/admin/users").status_code == 200
     assert sign_in(server, "alice@example.com").status_code == 200
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
+def _recovered_service(postgres, server, alice, carol) -> Iterator[None]:
     yield
     postgres.signal(signal.SIGCONT)
     assert_recovers(server, alice, carol)
 
 
 @contextmanager
-def between(begin: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
-    begin()
+def between(start: Callable[[], None], finish: Callable[[], None]) -> Iterator[None]:
+    start()
     try:
         yield
     finally:
-        end()
+        finish()
 
 
 def frozen(postgres: Postgres) -> AbstractContextManager[None]:
@@ -171,33 +171,33 @@ def exhausted(postgres: Postgres) -> Iterator[None]:
 @pytest.mark.parametrize(("fault", "soon"), [(frozen, SOON), (stopped, 0), (locked, SOON), (exhausted, SOON)])
 def test_outage_is_503_until_it_ends(postgres, server, alice, carol, fault, soon):
     # Requests that queue for a connection must not restart their wait for the database.
-    asked = [*requests_of_each_kind(server, alice, carol), *[lambda: alice.get("/user")] * 40]
+    requests = [*requests_of_each_kind(server, alice, carol), *[lambda: alice.get("/user")] * 40]
     at_once(16, lambda _: alice.get("/user"))
     with fault(postgres):
-        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), soon + SLACK)
+        assert_unavailable(at_once(len(requests), lambda number: timed(requests[number])), soon + SLACK)
         # The old connections are gone by now, so these requests need new ones.
         paths = ["/user", "/user", "/.well-known/jwks.json", "/settings", "/openapi.yaml", "/"]
         answers = at_once(len(paths), lambda number: timed(lambda: alice.get(paths[number])))
         assert [response.status_code for response, _ in answers] == [503, 503, 200, 200, 200, 200]
-        assert all(took < soon + SLACK for _, took in answers)
-        assert all(took < SLACK for _, took in answers[3:])
+        assert all(seconds_taken < soon + SLACK for _, seconds_taken in answers)
+        assert all(seconds_taken < SLACK for _, seconds_taken in answers[3:])
         if fault is not locked:
             assert_unhealthy(server, soon + SLACK)
     assert_recovers(server, alice, carol)
 
 
 def test_locked_row_affects_only_its_user(postgres, server, alice, carol):
-    asked = [
+    requests = [
         lambda: alice.put("/user", json={"data": {"x": 1}}),
         lambda: sign_in(server, "alice@example.com"),
         lambda: carol.put("/user", json={"data": {"x": 1}}),
         lambda: alice.get("/user"),
     ]
     with locked(postgres, "SELECT FROM users WHERE email = 'alice@example.com' FOR UPDATE"):
-        answers = at_once(4, lambda number: timed(asked[number]))
+        answers = at_once(4, lambda number: timed(requests[number]))
     assert [response.status_code for response, _ in answers] == [503, 503, 200, 200]
     assert_unavailable(answers[:2], SOON + SLACK)
-    assert all(took < SLACK for _, took in answers[2:])
+    assert all(seconds_taken < SLACK for _, seconds_taken in answers[2:])
 
 
 def test_read_only_postgres_refuses_writes_and_serves_reads(postgres, server, alice, carol):
@@ -215,49 +215,54 @@ def test_read_only_postgres_refuses_writes_and_serves_reads(postgres, server, al
 def test_service_stays_within_its_number_of_connections(postgres, server, alice):
     at_once(60, lambda _: alice.get("/user"))
     ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'"
-    # Those of two workers, four of the delivery process, and one that listens. The pools close none that they
-    # can use, but a process of Postgres ends a moment after its connection.
+    # The pools of two workers, four of the delivery process, and one that listens. The pools close no connection that
+    # they can use, but a process of Postgres ends a moment after its connection.
     wait_until(lambda: postgres.run(ours)[0] <= 2 * SIZE + 4 + 1)
 
 
 def test_second_host_of_a_url_serves_when_the_first_hangs(postgres):
-    with closing(psycopg2.connect(postgres.url)) as here, socket.create_server(("127.0.0.1", 0)) as silent:
-        hosts = f"127.0.0.1,{quote(here.info.host, safe='')}&port={silent.getsockname()[1]},5432"
+    with (
+        closing(psycopg2.connect(postgres.url)) as connection,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+    ):
+        hosts = f"127.0.0.1,{quote(connection.info.host, safe='')}&port={silent.getsockname()[1]},5432"
         url = f"postgresql://postgres@/postgres?host={hosts}&target_session_attrs=read-write"
         with closing(Database(url, size=2)) as database:
-            began, limit = time.monotonic(), awake()
+            started_at, awake_since = time.monotonic(), awake()
             assert queries.ping(database)
-            assert awake() - limit < DEADLINE + SLACK
-            assert time.monotonic() - began > 1
+            assert awake() - awake_since < DEADLINE + SLACK
+            assert time.monotonic() - started_at > 1
             # The serving host is known by now, so no request waits for the other one.
-            limit = awake()
+            awake_since = awake()
             assert queries.ping(database)
-            assert awake() - limit < 1
+            assert awake() - awake_since < 1
 
 
 def test_requests_that_wait_for_a_connection_keep_their_deadline(postgres):
-    """Also of a Postgres that hangs."""
+    """They keep it even if Postgres hangs."""
 
     def ask() -> tuple[str, float]:
-        began = awake()
+        started_at = awake()
         try:
             queries.ping(database)
         except psycopg2.OperationalError as error:
-            return str(error), awake() - began
-        return "", awake() - began
+            return str(error), awake() - started_at
+        return "", awake() - started_at
 
     def ask_again_and_again(number: int) -> list[tuple[str, float]]:
         time.sleep(number * 0.1)
         return [ask() for _ in range(3)]
 
-    said = ("Postgres has not responded in time", "all connections to Postgres are in use")
+    reasons = ("Postgres has not responded in time", "all connections to Postgres are in use")
     with closing(Database(postgres.url, size=2)) as database:
         at_once(2, lambda _: ask())
         postgres.signal(signal.SIGSTOP)
-        answers = [answer for some in at_once(12, ask_again_and_again) for answer in some]
+        answers = [
+            answer for answers_of_client in at_once(12, ask_again_and_again) for answer in answers_of_client
+        ]
         postgres.signal(signal.SIGCONT)
-    assert [answer for answer in answers if not answer[0].endswith(said)] == []
-    assert max(took for _, took in answers) < DEADLINE + SLACK / 2
+    assert [answer for answer in answers if not answer[0].endswith(reasons)] == []
+    assert max(seconds_taken for _, seconds_taken in answers) < DEADLINE + SLACK / 2
 
 
 def test_abandoned_statement_ends(postgres):

@@ -1,4 +1,4 @@
-"""Delivery processes: that of the service, and `latchkey deliver`. A killed one loses nothing."""
+"""`latchkey deliver`, which loses no message when it is killed, and `latchkey mail-test`."""
 
 import json
 import re
@@ -81,9 +81,9 @@ class TestDeliverCommand:
         assert (row.outcome, row.attempts) == (None, 1)
         assert row.secret is not None
         outbox.let_time_pass(LEASE)
-        with MailServer() as good, command("deliver", AUTH_SMTP_URL=good.url()):
+        with MailServer() as working, command("deliver", AUTH_SMTP_URL=working.url()):
             wait_until(lambda: outbox.outcome(in_flight) == "sent")
-            assert [mail["To"] for mail in good.mails] == ["alice@example.com"]
+            assert [mail["To"] for mail in working.mails] == ["alice@example.com"]
 
 
 class TestMailTestCommand:
@@ -118,8 +118,8 @@ class TestMailTestCommand:
                 mail_test("alice@example.com", "--all", "--language=de", AUTH_SMTP_URL=server.url())[0] == 0
             )
             assert "Ihr Passwort wurde geändert" in server.subjects
-            refused = mail_test("alice@example.com", "--language=xx", AUTH_SMTP_URL=server.url())
-            assert (refused[0], "There are no emails in xx. Use de, en, es, fr, zh." in refused[1]) == (
+            result = mail_test("alice@example.com", "--language=xx", AUTH_SMTP_URL=server.url())
+            assert (result[0], "There are no emails in xx. Use de, en, es, fr, zh." in result[1]) == (
                 2,
                 True,
             )

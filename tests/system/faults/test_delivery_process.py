@@ -34,9 +34,9 @@ def sign_up(service: Service, email: str = "dave@example.com") -> None:
     assert response.status_code == 201
 
 
-def is_replaced(service: Service, old: int) -> bool:
-    found = service.delivery_processes()
-    return len(found) == 1 and old not in found
+def is_replaced(service: Service, former: int) -> bool:
+    pids = service.delivery_processes()
+    return len(pids) == 1 and former not in pids
 
 
 def accepts_connections(service: Service) -> bool:
@@ -50,8 +50,8 @@ def accepts_connections(service: Service) -> bool:
 def modules_of(program: str, environment: dict[str, str]) -> set[str]:
     """Return the modules that a Python process has loaded after running a program."""
     command = [sys.executable, "-c", f"{program}; import sys; print(*sys.modules)"]
-    everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
-    return set(subprocess.check_output(command, cwd=CHECKOUT, env=everything, text=True).split())
+    whole_environment = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
+    return set(subprocess.check_output(command, cwd=CHECKOUT, env=whole_environment, text=True).split())
 
 
 def test_neither_process_loads_what_only_the_other_needs(environment):
@@ -97,13 +97,13 @@ def test_stop_finishes_the_message_in_flight(service, outbox):
 
 
 def test_reloads_by_a_signal_to_all_processes_kill_no_delivery_process(service, outbox):
-    """`systemctl kill --signal HUP` sends it to all of them."""
+    """`systemctl kill --signal HUP` sends the signal to all processes."""
     with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
         for _ in range(4):
-            old = delivery_process(running)
-            for pid in (old, running.process.pid):
+            former = delivery_process(running)
+            for pid in (former, running.process.pid):
                 send(pid, signal.SIGHUP)
-            wait_until(partial(is_replaced, running, old))
+            wait_until(partial(is_replaced, running, former))
         id = outbox.write()
         wait_until(lambda: outbox.outcome(id) == "sent")
         assert not [line for line in running.said() if line.startswith("The delivery process")]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.root
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-FAST = {"fsync": "off"}
+WITHOUT_FSYNC = {"fsync": "off"}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def state_dir() -> Iterator[Path]:
     # Not pytest's tmp_path: the path of a socket must be short.
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
         state_dir = Path(directory).resolve() / "var"
-        postgres = EmbeddedPostgres(state_dir, FAST)
+        postgres = EmbeddedPostgres(state_dir, WITHOUT_FSYNC)
         run(postgres.start(), "CREATE TABLE kept AS SELECT 'since the first start' AS what")
         postgres.stop()
         yield state_dir
@@ -41,20 +41,20 @@ def state_dir() -> Iterator[Path]:
 @pytest.fixture
 def start(state_dir: Path) -> Iterator[Callable[..., tuple[EmbeddedPostgres, str]]]:
     """Return a function that starts a server, which is stopped after the test."""
-    started = []
+    servers = []
 
     def start(directory: Path = state_dir) -> tuple[EmbeddedPostgres, str]:
-        postgres = EmbeddedPostgres(directory, FAST)
-        started.append(postgres)
+        postgres = EmbeddedPostgres(directory, WITHOUT_FSYNC)
+        servers.append(postgres)
         return postgres, postgres.start()
 
     yield start
-    for postgres in reversed(started):
+    for postgres in reversed(servers):
         postgres.stop()
 
 
 def copy(state_dir: Path, to: Path) -> Path:
-    """Copy a state directory. As root, the files become root's, as those of a restored backup."""
+    """Copy a state directory. When root runs the tests, the files become root's, as those of a restored backup."""
     shutil.copytree(state_dir, to)
     return to
 
@@ -75,33 +75,33 @@ def mode(path: Path) -> int:
 
 def crash(postgres: EmbeddedPostgres, state_dir: Path) -> None:
     """Kill the server, wait for its end and release the lock."""
-    pids = [first := postmaster_of(state_dir), *children_of(first)]
-    os.kill(first, signal.SIGKILL)
+    pids = [postmaster := postmaster_of(state_dir), *children_of(postmaster)]
+    os.kill(postmaster, signal.SIGKILL)
     # The others end a moment later; until then no server can start on their data.
     wait_until(lambda: postgres.has_died() and not any(map(is_running, pids)))
     postgres.stop()
 
 
-SETTINGS = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "server_encoding": "UTF8"}
-SETTINGS |= {"TimeZone": "UTC", "jit": "off", "listen_addresses": "", "max_connections": "100"}
+DEFAULTS = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "server_encoding": "UTF8"}
+DEFAULTS |= {"TimeZone": "UTC", "jit": "off", "listen_addresses": "", "max_connections": "100"}
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def directory() -> Iterator[Path]:
     """An empty directory with a short path."""
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        yield Path(directory).resolve()
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as name:
+        yield Path(name).resolve()
 
 
-def test_interrupted_first_start_is_repeated_and_the_database_is_durable_utf8_and_not_on_tcp(place):
-    state_dir = place / "var"
+def test_interrupted_first_start_is_repeated_and_makes_a_durable_database_in_utf8_without_tcp(directory):
+    state_dir = directory / "var"
     (state_dir / "postgres.new-1234").mkdir(parents=True)
     (state_dir / "postgres.new-1234" / "PG_VERSION").write_text("18\n")
     postgres = EmbeddedPostgres(state_dir)
     try:
         url = postgres.start()
-        found = run(url, "SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS))
-        assert dict(zip(SETTINGS, found, strict=True)) == SETTINGS
+        values = run(url, "SELECT " + ", ".join(f"current_setting('{name}')" for name in DEFAULTS))
+        assert dict(zip(DEFAULTS, values, strict=True)) == DEFAULTS
         assert run(url, "SELECT lower('ÄÉШ')") == ("äéш",)
         assert not (state_dir / "postgres.new-1234").exists()
     finally:
@@ -113,7 +113,7 @@ def psql(url: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def test_data_of_before_the_restart_is_read_by_its_own_user_alone_and_served_once(start, state_dir):
+def test_data_survives_a_restart_and_only_its_own_user_reads_it_in_one_service_at_a_time(start, state_dir):
     _, url = start()
     with pytest.raises(InUseError, match="in use by a running service"):
         start()
@@ -122,17 +122,17 @@ def test_data_of_before_the_restart_is_read_by_its_own_user_alone_and_served_onc
     assert mode(state_dir / "postgres") == 0o700
     assert {mode(path) for path in state_dir.iterdir() if path.is_file()} == {0o600}
     if os.geteuid() == 0:
-        done = psql(url, user=54321, group=54321, extra_groups=[])
-        assert (done.returncode, "Permission denied" in done.stderr) == (2, True)
+        result = psql(url, user=54321, group=54321, extra_groups=[])
+        assert (result.returncode, "Permission denied" in result.stderr) == (2, True)
 
 
 @as_root
-def test_parent_directories_are_opened_for_passing_through_only(start, state_dir, place):
-    copied, opened = copy(state_dir, place / "inner" / "var"), [place, place / "inner"]
-    (place / "inner").chmod(0o700)
+def test_parent_directories_are_opened_for_passing_through_only(start, state_dir, directory):
+    copied, opened = copy(state_dir, directory / "inner" / "var"), [directory, directory / "inner"]
+    (directory / "inner").chmod(0o700)
     postgres, _ = start(copied)
-    assert [directory for directory in postgres.opened if directory.is_relative_to(place)] == opened
-    assert [mode(directory) for directory in opened] == [0o701, 0o701]
+    assert [parent for parent in postgres.opened if parent.is_relative_to(directory)] == opened
+    assert [mode(parent) for parent in opened] == [0o701, 0o701]
 
 
 @on_linux
@@ -149,16 +149,16 @@ def test_committed_data_survives_a_crash_when_another_process_has_the_recorded_i
     postgres, url = start()
     run(url, "DROP TABLE IF EXISTS committed; CREATE TABLE committed AS SELECT 1 AS one")
     crash(postgres, state_dir)
-    # Of the same user: Postgres does not take the processes of other users for its server.
+    # Start it as the same user: Postgres does not take the processes of other users for its server.
     owner = (state_dir / "postgres").stat().st_uid
-    with subprocess.Popen(["sleep", "60"], user=owner) as other:
+    with subprocess.Popen(["sleep", "60"], user=owner) as other_process:
         for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
             path = state_dir / "postgres" / name
-            path.write_text("\n".join([str(other.pid), *path.read_text().splitlines()[1:], ""]))
+            path.write_text("\n".join([str(other_process.pid), *path.read_text().splitlines()[1:], ""]))
         _, url = start()
         assert run(url, "SELECT one FROM committed") == (1,)
-        assert other.poll() is None
-        other.kill()
+        assert other_process.poll() is None
+        other_process.kill()
 
 
 def test_server_that_outlived_its_service_is_stopped(start, state_dir):
@@ -175,7 +175,7 @@ def test_server_that_outlived_its_service_is_stopped(start, state_dir):
 
 
 @pytest.mark.parametrize("name", ["a" * 120, "one,two"])
-def test_socket_is_elsewhere_when_libpq_cannot_use_the_path(name, start, state_dir):
+def test_socket_is_in_another_directory_when_libpq_cannot_use_the_path(name, start, state_dir):
     directory = copy(state_dir, state_dir.parent / name / "var")
     postgres, url = start(directory)
     socket_dir = Path(run(url, "SELECT current_setting('unix_socket_directories')")[0])

@@ -23,15 +23,15 @@ def test_frozen_worker_is_replaced_while_requests_go_on(service):
     with service() as running:
         wait_until(lambda: len(workers(running)) == 2)
         frozen, other = sorted(workers(running))
-        began, limit, longest, requests = time.monotonic(), awake(), 0.0, 0
+        started_at, awake_since, longest, requests = time.monotonic(), awake(), 0.0, 0
         os.kill(frozen, signal.SIGSTOP)
         while is_running(frozen) or len(workers(running)) < 2:
-            assert awake() - limit < 30
-            asked = awake()
+            assert awake() - awake_since < 30
+            sent_at = awake()
             assert running.get("/health")[0] == 200
-            longest, requests = max(longest, awake() - asked), requests + 1
+            longest, requests = max(longest, awake() - sent_at), requests + 1
             time.sleep(0.05)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started_at
         assert other in workers(running)
         assert f"WORKER TIMEOUT (pid:{frozen})" in running.log()
     assert (seconds > 9, requests > 50, longest < 5) == (True, True, True)
@@ -40,12 +40,12 @@ def test_frozen_worker_is_replaced_while_requests_go_on(service):
 def test_frozen_delivery_process_is_replaced(service, database, parts):
     outbox = Outbox(database, parts)
     with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
-        first = outbox.write()
-        wait_until(lambda: outbox.outcome(first) == "sent")
+        first_id = outbox.write()
+        wait_until(lambda: outbox.outcome(first_id) == "sent")
         (frozen,) = running.delivery_processes()
         os.kill(frozen, signal.SIGSTOP)
-        second = outbox.write()
-        wait_until(lambda: outbox.outcome(second) == "sent")
+        second_id = outbox.write()
+        wait_until(lambda: outbox.outcome(second_id) == "sent")
         assert not is_running(frozen)
         assert [line for line in running.said() if line.startswith("The delivery process")] == [
             "The delivery process has not responded for 10 s. Killing it.",

@@ -1,6 +1,6 @@
-"""Whatever a foreign server answers, its worker serves others meanwhile, and refuses the answer as any other.
+"""Whatever a foreign server answers, the worker that asked serves other requests meanwhile, and refuses the answer.
 
-tests/core/net/test_bounded_http.py has what an answer may be.
+tests/core/net/test_bounded_http.py tests which answers are accepted.
 """
 
 import itertools
@@ -38,36 +38,36 @@ from tests.support.server import ServerClient
 from tests.support.smtp_server import Certificate
 from tests.support.users import PASSWORD
 
-# Seconds that others may wait, and that the request to the hostile server may take.
+# Seconds that other requests may wait, and that the request to the hostile server may take.
 PATIENCE, LONGEST = 1.0, 15.0
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 DISCOVERY = "/.well-known/openid-configuration"
-# The slowest of NFKC: marks of two classes in turn, which it sorts.
+# The slowest input of NFKC: it sorts these marks of two classes.
 LONG_ADDRESS = "a" + "\u0301\u0327" * 60_000 + "@example.com"
 
 
 class Worker:
-    """A service with one worker, all of whose servers are hostile where `server.answers` says so."""
+    """A service with one worker; every server that it asks is `server`, with the answers of `server.answers`."""
 
     def __init__(self, client: ServerClient, server: HostileServer, service_role: dict[str, str]) -> None:
         self.client, self.server = client, server
         self._service_role, self._numbers = service_role, itertools.count()
 
-    def while_it_serves(self, *acts: Callable[[], Any]) -> list[Any]:
-        """Return the results of concurrent acts, in whose time each GET /health is answered."""
-        began, waits = awake(), [self._wait()]
-        with ThreadPoolExecutor(len(acts)) as threads:
-            results: list[Future[Any]] = [threads.submit(act) for act in acts]
+    def while_it_serves(self, *calls: Callable[[], Any]) -> list[Any]:
+        """Return the results of concurrent calls, and assert that GET /health is answered promptly meanwhile."""
+        started_at, waits = awake(), [self._wait()]
+        with ThreadPoolExecutor(len(calls)) as threads:
+            results: list[Future[Any]] = [threads.submit(call) for call in calls]
             while not all(each.done() for each in results) and max(waits) < PATIENCE:
                 waits.append(self._wait())
         assert max(waits) < PATIENCE, f"{waits[-1]:.1f} s, {statistics.median(waits):.3f} s before"
-        assert awake() - began < LONGEST
+        assert awake() - started_at < LONGEST
         return [each.result() for each in results]
 
     def _wait(self) -> float:
-        began = awake()
+        started_at = awake()
         assert self.client.get("/health").status_code == 200
-        return awake() - began
+        return awake() - started_at
 
     def add_provider(
         self,
@@ -75,7 +75,7 @@ class Worker:
         keys: Answer = ANSWERS["deep JSON"],
         server: HostileServer | None = None,
     ) -> Any:
-        """Add a provider with these answers, or of a good document with these keys, and return the response."""
+        """Add a provider with this discovery document, or a good one, and these keys; return the response."""
         server, number = server or self.server, next(self._numbers)
         issuer = f"{server.url}/issuer{number}"
         endpoints = {
@@ -102,13 +102,13 @@ class Worker:
         with httpx.Client(
             base_url=f"http://127.0.0.1:{self.client.port}", timeout=60, trust_env=False
         ) as http:
-            left = http.get("/authorize?provider=plain")
-            sent = parse_qs(urlsplit(left.headers["Location"]).query)
-            cookies = "; ".join(f"{name}={value}" for name, value in left.cookies.items())
-            path = urlsplit(sent["redirect_uri"][0]).path
-            query = {"code": "x", "state": sent["state"][0]}
-            returned = http.get(path, params=query, headers={"Cookie": cookies})
-        return str(returned.headers["Location"])
+            redirect = http.get("/authorize?provider=plain")
+            query_of_provider = parse_qs(urlsplit(redirect.headers["Location"]).query)
+            cookies = "; ".join(f"{name}={value}" for name, value in redirect.cookies.items())
+            path = urlsplit(query_of_provider["redirect_uri"][0]).path
+            query = {"code": "x", "state": query_of_provider["state"][0]}
+            callback_response = http.get(path, params=query, headers={"Cookie": cookies})
+        return str(callback_response.headers["Location"])
 
     def sign_up(self, email: str = "new@example.com") -> Any:
         proof = {"gotrue_meta_security": {"captcha_token": "a-token"}}
@@ -161,9 +161,9 @@ def running(serve, servers: Servers) -> Iterator[ServerClient]:
 
 @pytest.fixture
 def worker(running: ServerClient, servers: Servers, database, service_role) -> Worker:
-    # What a sign-up asks, in the order in which it does.
-    well = {"/captcha": document({"success": True}), "/hook": document({})}
-    servers.plain.answers = well | {"/range/CA466": whole(b"0" * 35 + b":0", "text/plain")}
+    # Good answers to the requests of a sign-up, in their order.
+    good_answers = {"/captcha": document({"success": True}), "/hook": document({})}
+    servers.plain.answers = good_answers | {"/range/CA466": whole(b"0" * 35 + b":0", "text/plain")}
     return Worker(running, servers.plain, service_role)
 
 
@@ -172,18 +172,18 @@ def assert_refused(response: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_discovery_document_that_is_anything_is_refused_while_others_are_served(worker, name):
+def test_hostile_discovery_document_is_refused_while_other_requests_are_served(worker, name):
     (response,) = worker.while_it_serves(lambda: worker.add_provider(ANSWERS[name]))
     assert_refused(response)
 
 
-def test_discovery_document_that_drips_is_refused_at_the_deadline_while_others_are_served(worker):
+def test_discovery_document_that_drips_is_refused_at_the_deadline_while_other_requests_are_served(worker):
     (response,) = worker.while_it_serves(lambda: worker.add_provider(drip))
     assert_refused(response)
 
 
 @pytest.mark.parametrize("kind", ["tickets", "chain"])
-def test_tls_of_an_issuer_is_costly_for_nobody_else(worker, servers, kind):
+def test_costly_tls_of_an_issuer_delays_no_other_request(worker, servers, kind):
     server = getattr(servers, kind)
     (response,) = worker.while_it_serves(lambda: worker.add_provider(ANSWERS["a body"], server=server))
     assert_refused(response)
@@ -198,13 +198,13 @@ def test_answer_in_tls_is_bounded_too(worker, servers, name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", key_sets())
-def test_keys_of_an_issuer_are_costly_for_nobody_else(worker, name):
+def test_costly_keys_of_an_issuer_delay_no_other_request(worker, name):
     (response,) = worker.while_it_serves(lambda: worker.add_provider(None, key_sets()[name]))
     assert response.status_code in (201, 400)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_token_endpoint_that_answers_anything_fails_the_sign_in_while_others_are_served(worker, name):
+def test_hostile_token_response_fails_the_sign_in_while_other_requests_are_served(worker, name):
     (location,) = worker.while_it_serves(lambda: worker.sign_in(ANSWERS[name]))
     assert "error=server_error" in location
     assert "/token" in worker.server.paths
@@ -221,11 +221,11 @@ PROFILES = {
 
 
 @pytest.mark.parametrize("name", [*PROFILES, "interim responses", "empty members of gzip"])
-def test_profile_that_is_anything_ends_the_sign_in_while_others_are_served(worker, name):
+def test_hostile_profile_ends_the_sign_in_while_other_requests_are_served(worker, name):
     answer = PROFILES.get(name) or ANSWERS[name]
     (location,) = worker.while_it_serves(lambda: worker.sign_in(TOKEN, answer))
     assert "/userinfo" in worker.server.paths
-    # Of an address or a name that is too long, only that is missing.
+    # An address or a name that is too long is left out, and the sign-in succeeds.
     assert "error=server_error" in location or name in ("an address of 240 KB", "a name of 240 KB")
 
 
@@ -234,14 +234,14 @@ def test_profile_that_is_anything_ends_the_sign_in_while_others_are_served(worke
     ["interim responses", "chunks of one byte", "packets of one byte", "trailers", "deep JSON", "wide JSON"],
 )
 @pytest.mark.parametrize(("path", "status"), [("/captcha", 503), ("/hook", 503), ("/range/CA466", 201)])
-def test_server_that_a_sign_up_asks_answers_anything_while_others_are_served(worker, path, status, name):
+def test_sign_up_gets_a_hostile_answer_while_other_requests_are_served(worker, path, status, name):
     worker.server.answers[path] = ANSWERS[name]
     (response,) = worker.while_it_serves(worker.sign_up)
     assert path in worker.server.paths
     assert response.status_code == status
 
 
-def test_twelve_hostile_answers_at_once_hold_up_nobody(worker):
+def test_twelve_hostile_answers_at_once_delay_no_other_request(worker):
     names = [
         "interim responses",
         "packets of one byte",
@@ -251,15 +251,15 @@ def test_twelve_hostile_answers_at_once_hold_up_nobody(worker):
         "a body",
     ]
     private = key_sets()["private keys"]
-    acts: list[Callable[[], Any]] = [partial(worker.add_provider, ANSWERS[name]) for name in names]
-    acts += [partial(worker.add_provider, None, private), partial(worker.add_provider, drip)] * 3
-    responses = worker.while_it_serves(*acts)
+    calls: list[Callable[[], Any]] = [partial(worker.add_provider, ANSWERS[name]) for name in names]
+    calls += [partial(worker.add_provider, None, private), partial(worker.add_provider, drip)] * 3
+    responses = worker.while_it_serves(*calls)
     assert [response.status_code for response in responses] == [400] * 6 + [201, 400] * 3
 
 
 @pytest.fixture(scope="module")
 def agents(serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerClient, HostileServer]]:
-    """A worker that knows documents of clients, and their server."""
+    """A worker that accepts documents of applications, and the server of these."""
     certificate = Certificate(tmp_path_factory.mktemp("agents"), documents.HOST)
     with HostileServer(certificate.server_context) as server:
         settings = {
@@ -277,7 +277,7 @@ def agents(serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Se
 @pytest.mark.parametrize(
     "name", ["interim responses", "packets of one byte", "trailers", "a body", "deep JSON"]
 )
-def test_document_of_a_client_that_is_anything_is_refused_while_others_are_served(
+def test_hostile_document_of_an_application_is_refused_while_other_requests_are_served(
     agents, database, service_role, alice, parts, name
 ):
     client, server = agents

@@ -27,29 +27,33 @@ sys.stdin.read()
 """
 
 
-def test_million_is_searched_in_a_thousandth_of_a_hash_and_shared(tmp_path):
+def test_million_hashes_are_searched_in_a_thousandth_of_a_bcrypt_hash_and_shared_by_workers(tmp_path):
     path = tmp_path / "leaked-passwords"
-    numbers, leaked = random.Random(1), [str(number) for number in range(0, 10_000, 2)]
+    random_numbers, leaked = random.Random(1), [str(number) for number in range(0, 10_000, 2)]
     hashes = (leaked_file.number_of(sha1(password)) for password in leaked)
-    others = (numbers.getrandbits(64) for _ in range(_COUNT))
-    count = leaked_file.write(path, (number for source in (hashes, others) for number in source))
+    unrelated = (random_numbers.getrandbits(64) for _ in range(_COUNT))
+    count = leaked_file.write(path, (number for source in (hashes, unrelated) for number in source))
     assert count >= _COUNT
-    found = LeakedFile(path)
-    began = time.process_time()
-    assert sum(found.contains(str(number)) for number in range(10_000)) == len(leaked)
-    lookup = (time.process_time() - began) / 10_000
-    began = time.process_time()
+    file = LeakedFile(path)
+    started_at = time.process_time()
+    assert sum(file.contains(str(number)) for number in range(10_000)) == len(leaked)
+    seconds_of_lookup = (time.process_time() - started_at) / 10_000
+    started_at = time.process_time()
     bcrypt.hashpw(b"a password", bcrypt.gensalt(10))
-    assert lookup < (time.process_time() - began) / 1000
+    assert seconds_of_lookup < (time.process_time() - started_at) / 1000
     workers = [_start(path) for _ in range(2)]
     try:
         for worker in workers:
             assert worker.stdout
             assert int(worker.stdout.readline()) == len(leaked)
         for worker in workers:
-            mapped = _memory(worker.pid, path)
-            assert mapped["Rss"] > count * 8 // 1024 * 0.9
-            assert (mapped["Private_Clean"], mapped["Private_Dirty"], mapped["Anonymous"]) == (0, 0, 0)
+            kibibytes = _memory(worker.pid, path)
+            assert kibibytes["Rss"] > count * 8 // 1024 * 0.9
+            assert (kibibytes["Private_Clean"], kibibytes["Private_Dirty"], kibibytes["Anonymous"]) == (
+                0,
+                0,
+                0,
+            )
     finally:
         for worker in workers:
             worker.communicate(timeout=60)

@@ -10,7 +10,7 @@ from tests.support.smtp_server import BadMailServer
 
 # Seconds: far less than a mail server may take, and more than a busy machine needs.
 PATIENCE = 5
-NOBODY = "nobody@example.com"
+UNKNOWN_EMAIL = "nobody@example.com"
 
 
 class MoodyMailServer(BadMailServer):
@@ -27,13 +27,13 @@ def test_mail_server_that_hangs_drips_or_closes_does_not_slow_requests(serve, da
         MoodyMailServer("NEVER", "") as mail,
         serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server),
     ):
-        until_served(lambda: server.get("/health"))  # its start is not measured
+        until_served(lambda: server.get("/health"))  # do not measure its start
         for stage, behaviour in (("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")):
             mail.become(stage, behaviour)
-            answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
+            answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else UNKNOWN_EMAIL))
             assert mail.reached.wait(60), stage
-            # By now it occupies all threads of the delivery process.
-            answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(3)]
+            # The mail server occupies all threads of the delivery process by now.
+            answers += [timed(server, email) for email in (alice.email, UNKNOWN_EMAIL) for _ in range(3)]
             assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
             assert max(seconds for _, seconds in answers) < PATIENCE
             mail.recover()
@@ -42,7 +42,7 @@ def test_mail_server_that_hangs_drips_or_closes_does_not_slow_requests(serve, da
                 email=alice.email,
             )
             wait_until(partial(is_sent, messages, newest))
-        assert set(mail.taken) == {alice.email, NOBODY}
+        assert set(mail.taken) == {alice.email, UNKNOWN_EMAIL}
 
 
 def is_sent(messages: Outbox, id: str) -> bool:
@@ -53,7 +53,7 @@ def is_sent(messages: Outbox, id: str) -> bool:
 
 def timed(server, email):
     """Request a link; return the message of the response and the seconds that it took."""
-    began = awake()
+    started_at = awake()
     response = until_served(lambda: server.post("/magiclink", json={"email": email}))
     assert response.status_code == 200
-    return response.json["message"], awake() - began
+    return response.json["message"], awake() - started_at

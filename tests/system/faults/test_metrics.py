@@ -77,11 +77,11 @@ def test_counting_allocates_nothing_that_a_full_disk_could_refuse(metered, whole
     wait_until(lambda: kinds <= {name.rpartition("_")[0] for name in files_of(metered)})
     sizes = {}
     for path in metered.directory.glob("*.db"):
-        found = path.stat()
-        sizes[path.name.rpartition("_")[0]] = found.st_size
-        assert found.st_blocks * 512 >= found.st_size
+        status = path.stat()
+        sizes[path.name.rpartition("_")[0]] = status.st_size
+        assert status.st_blocks * 512 >= status.st_size
     # The labels of all requests fit, with six statuses each.
-    taken = Counter[str]()
+    used_bytes = Counter[str]()
     for rule in whole_app.url_map.iter_rules():
         for method in rule.methods or ():
             for kind, name, label, times in (
@@ -95,9 +95,9 @@ def test_counting_allocates_nothing_that_a_full_disk_could_refuse(metered, whole
                     [method, rule.rule, label],
                     "x" * 60,
                 )
-                taken[kind] += times * (len(key) + 28)
-    assert all(used < sizes[kind] for kind, used in taken.items()), taken
-    assert taken.keys() == {"counter", "histogram"}
+                used_bytes[kind] += times * (len(key) + 28)
+    assert all(used < sizes[kind] for kind, used in used_bytes.items()), used_bytes
+    assert used_bytes.keys() == {"counter", "histogram"}
 
 
 _WITHOUT_ROOM = """
@@ -113,8 +113,8 @@ print(os.listdir(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
 
 def test_process_without_room_for_its_counts_runs_without_them(tmp_path):
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", _WITHOUT_ROOM], env=environment, capture_output=True, text=True, check=True
     )
-    assert "metrics_not_counted" in ran.stdout + ran.stderr
-    assert ran.stdout.splitlines()[-1] == "[]"
+    assert "metrics_not_counted" in result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "[]"

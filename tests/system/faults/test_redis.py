@@ -33,23 +33,25 @@ def server(redis_service, redis_server, database, app) -> Iterator[ServerClient]
         redis_server.start()
 
 
-@pytest.mark.parametrize("fails", ["stop", "freeze"])
-def test_requests_are_served_and_logged_when_redis_fails(server, redis_service, redis_server, alice, fails):
-    redis_server.stop() if fails == "stop" else redis_server.freeze()
-    logged = len(redis_service[0].text())
+@pytest.mark.parametrize("fault", ["stop", "freeze"])
+def test_requests_are_served_and_logged_when_redis_fails(server, redis_service, redis_server, alice, fault):
+    getattr(redis_server, fault)()
+    length_before = len(redis_service[0].text())
     try:
-        began = awake()
+        started_at = awake()
         answers = at_once(6, lambda _: server.post("/login-admin", json={}))
         assert {answer.status_code for answer in answers} == {400}
-        assert awake() - began < 4
+        assert awake() - started_at < 4
         # The counts of failed passwords do not depend on Redis.
         failed = [until_served(lambda: sign_in(server, alice.email, WRONG)).status_code for _ in range(3)]
         assert failed == [401, 401, 429]
     finally:
         redis_server.thaw()
     lines = wait_until(
-        lambda: [line for line in redis_service[0].text()[logged:].splitlines() if "storage_failed" in line]
+        lambda: [
+            line for line in redis_service[0].text()[length_before:].splitlines() if "storage_failed" in line
+        ]
     )
-    # Throttled by each worker.
-    said = "Redis does not respond: requests are not limited"
-    assert {(line["reason"], line["times"] > 0) for line in map(json.loads, lines)} == {(said, True)}
+    # Each worker throttles the line.
+    reason = "Redis does not respond: requests are not limited"
+    assert {(line["reason"], line["times"] > 0) for line in map(json.loads, lines)} == {(reason, True)}

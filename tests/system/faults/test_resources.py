@@ -5,7 +5,7 @@ import time
 from bench.memory import proportional_mebibytes
 from tests.support.processes import Service, wait_until
 
-# With the packages of the tests, some of which structlog loads too. `make bench` measures without them.
+# In mebibytes. structlog loads some packages of the tests, too; `make bench` measures without them.
 DELIVERY_LIMIT, SERVICE_LIMIT = 45, 185
 
 

@@ -52,7 +52,7 @@ def used_directory() -> Iterator[Path]:
 
 def kill_all(directory: Path) -> None:
     for pid in processes_of(directory):
-        send(pid, signal.SIGKILL)  # the death of another may have ended it
+        send(pid, signal.SIGKILL)  # the death of another process may have ended it
     wait_until(lambda: none_left(directory))
 
 
@@ -81,9 +81,9 @@ def both_workers_of(service: Service) -> set[int]:
 @contextmanager
 def new_workers(service: Service) -> Iterator[set[int]]:
     """Yield the workers, and wait for those that the master starts in their place."""
-    old = both_workers_of(service)
-    yield old
-    wait_until(lambda: old.isdisjoint(workers_of(service)))
+    former = both_workers_of(service)
+    yield former
+    wait_until(lambda: former.isdisjoint(workers_of(service)))
     both_workers_of(service)
 
 
@@ -99,9 +99,11 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
         f"State: {directory} (secrets and signing keys, database). Back it up.",
         f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Press Ctrl-C to stop.",
     } <= set(running.said())
-    kept = {name: (directory / name).read_text().strip() for name in kept_secrets.FILES.values()}
-    (jwk,) = json.loads(kept.pop("jwt_keys.json"))["keys"]
-    assert [secret for secret in (*kept.values(), jwk["d"]) if secret in text] == []
+    secrets_of_directory = {
+        name: (directory / name).read_text().strip() for name in kept_secrets.FILES.values()
+    }
+    (jwk,) = json.loads(secrets_of_directory.pop("jwt_keys.json"))["keys"]
+    assert [secret for secret in (*secrets_of_directory.values(), jwk["d"]) if secret in text] == []
     assert stat.S_IMODE(directory.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir() if path.is_file()} == {0o600}
 
@@ -205,12 +207,12 @@ def test_make_run_forwards_the_stop_signal(state_dir):
 
 def test_no_process_outlives_a_killed_master_and_the_next_start_works(state_dir):
     with Service(state_dir) as killed, UnfinishedRequest(killed, "/signup"):
-        left = set(processes_of(state_dir))
+        remaining = set(processes_of(state_dir))
         killed.process.kill()
 
-        # Without waiting, as a supervisor does.
+        # Start again without waiting, as a supervisor does.
         with Service(state_dir, PORT=str(killed.port)) as service:
-            wait_until(lambda: left.isdisjoint(processes_of(state_dir)))
+            wait_until(lambda: remaining.isdisjoint(processes_of(state_dir)))
             kill_all(state_dir)
 
     with Service(state_dir, PORT=str(service.port)):
@@ -234,9 +236,9 @@ def test_service_runs_as_an_ordinary_user():
         pytest.skip("there is no Python that the user nobody may run with our packages")
     command, environment = python
     nobody = pwd.getpwnam("nobody")
-    with short_directory() as place:
-        directory = place / "var"
-        os.chown(place, nobody.pw_uid, nobody.pw_gid)
+    with short_directory() as parent:
+        directory = parent / "var"
+        os.chown(parent, nobody.pw_uid, nobody.pw_gid)
         with Service(directory, command=command, user="nobody", **environment):
             assert stat.S_IMODE(directory.stat().st_mode) == 0o700
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes_of(directory)} == {nobody.pw_uid}

@@ -1,5 +1,5 @@
-"""Servers that accept connections and never answer keep no password from being checked: a request that waits for
-the network holds no place in the hashing queue.
+"""Passwords are checked while servers accept connections and never answer: a request that waits for the network holds
+no place in the hashing queue.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,11 +32,14 @@ class Silence:
     """An application that asks silent servers."""
 
     app: Any
-    ask: Callable[[int], int]  # sends a request that makes it ask, and returns the status
-    asked: list[list[Any]]  # the requests to each server
-    most: int  # of those to one: that many wait for its answer
-    end: Callable[[], None]
-    status: int  # of the requests, once the servers have closed their connections
+    # Sends a request for which the application asks a silent server, and returns the status.
+    ask: Callable[[int], int]
+    # The requests to each server, and how many to each one will wait.
+    requests: list[list[Any]]
+    most: int
+    close_servers: Callable[[], None]
+    # The status of the requests once the servers have closed their connections.
+    status: int
 
 
 def sign_up(app: Any, number: int) -> int:
@@ -65,13 +68,13 @@ def customers(make_app, service_role, monkeypatch) -> Iterator[Silence]:
             email = f"user{number}@{domains[number % len(domains)]}"
             return browsers[number].press("sign-in", email=email, password=PASSWORD).status
 
-        def end() -> None:
+        def close_servers() -> None:
             for customer in customers.all:
                 customer.provider.over.set()
 
         # One sign-in of each provider fetches its document, and the others wait for it.
-        asked = [customer.provider.requests for customer in customers.all]
-        yield Silence(service.app, ask, asked, 1, end, 200)
+        requests = [customer.provider.requests for customer in customers.all]
+        yield Silence(service.app, ask, requests, 1, close_servers, 200)
 
 
 @pytest.fixture
@@ -109,14 +112,14 @@ def test_passwords_are_checked_at_the_page_and_the_api_while_a_server_is_silent(
     with ThreadPoolExecutor(WAITING) as threads:
         waiting = [threads.submit(silence.ask, number) for number in range(WAITING)]
         try:
-            wait_until(lambda: all(len(asked) == silence.most for asked in silence.asked))
+            wait_until(lambda: all(len(requests) == silence.most for requests in silence.requests))
             answers = [sign_in(client, alice.email, password) for password in (PASSWORD, WRONG_PASSWORD)]
             page = visitor.submit(email=alice.email, password=PASSWORD)
-            ended = [each for each in waiting if each.done()]
+            finished = [each for each in waiting if each.done()]
         finally:
-            silence.end()
+            silence.close_servers()
     assert [answer.status_code for answer in answers] == [200, 401]
     assert (page.status, page.url) == (200, f"{SITE}/account")
-    assert ended == []
+    assert finished == []
     assert {each.result() for each in waiting} == {silence.status}
     assert app.extensions[EXTENSION].passwords.queue_length == 0

@@ -17,7 +17,7 @@ from tests.support.processes import Service, UnfinishedRequest, children_of, wai
 from tests.support.raw_http import HOST, connect
 
 HEAD = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
-GOOD = b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
+SETTINGS_REQUEST = b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
 SLOW = {
     "half a word": b"PO",
     "half a head": HEAD,
@@ -34,7 +34,7 @@ SLOW = {
     "responses that are not read": (b"GET /openapi.yaml HTTP/1.1\r\n" + HOST + b"\r\n") * 20,
 }
 # More connections than a pool of threads would serve.
-CROWD = 140
+MANY_CONNECTIONS = 140
 
 
 # Seconds after which gunicorn kills a process that has not ended.
@@ -55,7 +55,7 @@ def opened() -> Iterator[ExitStack]:
         yield stack
 
 
-def connect_slowly(service: Service, sent: bytes) -> socket.socket:
+def connect_slowly(service: Service, data: bytes) -> socket.socket:
     """Connect and send as much as the service takes, without reading."""
     connection = socket.socket()
     # A small buffer, so that unread responses fill it soon.
@@ -64,7 +64,7 @@ def connect_slowly(service: Service, sent: bytes) -> socket.socket:
     connection.connect(("127.0.0.1", service.port))
     connection.setblocking(False)
     try:
-        connection.send(sent)
+        connection.send(data)
     finally:
         connection.settimeout(15)
     return connection
@@ -89,9 +89,9 @@ def all_are_closed(connections: list[socket.socket], seconds: float) -> bool:
 
 
 def test_slow_clients_do_not_keep_others_waiting(service, opened):
-    for sent in (b"", *SLOW.values()):
-        for _ in range(CROWD):
-            opened.enter_context(connect_slowly(service, sent))
+    for data in (b"", *SLOW.values()):
+        for _ in range(MANY_CONNECTIONS):
+            opened.enter_context(connect_slowly(service, data))
         # Wait until the service has accepted all connections and filled their buffers: not for the deadline of
         # the slow requests, which is thirty seconds.
         wait_until(lambda: all(service.get("/health", timeout=25)[0] == 200 for _ in range(10)))
@@ -108,12 +108,12 @@ def short_deadline(serve) -> Iterator[Service]:
 
 class TestDeadline:
     def test_deadline_ends_every_slow_request_and_no_idle_connection(self, short_deadline, opened):
-        idle = [opened.enter_context(connect(short_deadline.port, sent)) for sent in (b"", GOOD)]
+        idle = [opened.enter_context(connect(short_deadline.port, data)) for data in (b"", SETTINGS_REQUEST)]
         assert idle[1].recv(12) == b"HTTP/1.1 200"
-        slow = [opened.enter_context(connect_slowly(short_deadline, sent)) for sent in SLOW.values()]
+        slow = [opened.enter_context(connect_slowly(short_deadline, data)) for data in SLOW.values()]
         time.sleep(4)  # the deadline is three seconds
         for connection in idle:
-            connection.sendall(GOOD)
+            connection.sendall(SETTINGS_REQUEST)
         assert b"HTTP/1.1 200" in idle[0].recv(65536)
         assert all_are_closed(slow, 15)
         assert "unexpected_failure" not in short_deadline.text()
@@ -122,20 +122,20 @@ class TestDeadline:
     def test_deadline_is_not_extended_by_single_bytes(self, short_deadline, opened):
         connection = opened.enter_context(connect(short_deadline.port, HEAD))
         # The service resets the connection when data arrives after the end.
-        began = awake()
+        started_at = awake()
         while not all_are_closed([connection], 0.1):
-            assert awake() - began < 10
+            assert awake() - started_at < 10
             with suppress(ConnectionError):
                 connection.sendall(b"x")
 
 
 def test_unfinished_request_delays_a_reload_only_for_the_grace_period(serve):
     with serve(AUTH_WORKERS="1") as (service, _):
-        (old,) = children_of(service.process.pid)
+        (former,) = children_of(service.process.pid)
         with UnfinishedRequest(service, "/signup"):
-            began = awake()
+            started_at = awake()
             # On a reload gunicorn would wait for an unfinished request thirty seconds.
             service.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: old not in children_of(service.process.pid), 25)
-            assert awake() - began < 2 * GRACE
+            wait_until(lambda: former not in children_of(service.process.pid), 25)
+            assert awake() - started_at < 2 * GRACE
         service.wait_until_healthy()

@@ -1,5 +1,5 @@
-"""Names that customers and strangers choose, and a name server that keeps their lookups waiting: others' names are
-looked up meanwhile. A lookup goes on after the service has given it up, and counts until it ends.
+"""A name server keeps lookups of names waiting that customers and strangers choose: other names are looked up
+meanwhile. A lookup goes on after the service has given it up, and counts until it ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ from tests.support.users import Person, session_of
 # Requests at once: more than the threads that look names up.
 FLOOD = 16
 # Lookups at once of the names of one kind.
-MOST = 3
+MOST_LOOKUPS = 3
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HOOK = "AUTH_HOOK_CUSTOM_ACCESS_TOKEN"
 
 
-class Played:
+class WorkerWithNames:
     """A worker with a hook and customers' providers, at which Alice has signed in."""
 
     def __init__(self, client: ServerClient, names: SlowNames, alice: Person, customers: Customers) -> None:
@@ -49,7 +49,7 @@ class Played:
         return response.headers["Location"]
 
     def leave_for_slow(self, number: int) -> str:
-        """Begin one at a provider whose name is not found; return the beginning of the error."""
+        """Begin a sign-in at a provider whose name is not found, and return the beginning of the error."""
         return self.leave_for(f"custom:slow{number}").partition("&")[0]
 
     def leave_for_acme(self) -> None:
@@ -57,7 +57,7 @@ class Played:
 
 
 @pytest.fixture
-def played(make_app, serve, service_role, database, alice) -> Iterator[Played]:
+def worker(make_app, serve, service_role, database, alice) -> Iterator[WorkerWithNames]:
     with Customers() as customers, SlowNames() as names, HttpTarget() as hook:
         hook.answer = lambda event: {"claims": event["claims"] | {"asked": True}}
         add_customers(SsoService(make_app(AUTH_SSO="true"), service_role), customers, database)
@@ -70,16 +70,16 @@ def played(make_app, serve, service_role, database, alice) -> Iterator[Played]:
             f"{HOOK}_SECRETS": SECRET,
         }
         with serve(names.command, **settings, **names.settings) as (_, client):
-            yield Played(client, names, alice, customers)
+            yield WorkerWithNames(client, names, alice, customers)
             names.over.set()
 
 
 def add_customers(service: SsoService, customers: Customers, database: Any) -> None:
-    """Add a customer whose provider answers, and those whose issuers have moved to slow names since."""
+    """Add a customer whose provider answers, and customers whose issuers have moved to slow names since."""
     service.add(customers.acme)
     for number in range(FLOOD + 1):
-        slow: dict[str, Any] = {"identifier": f"custom:slow{number}", "domains": [f"slow{number}.example"]}
-        assert service.admin("POST", **customers.globex.body(**slow)).status_code == 201
+        changes: dict[str, Any] = {"identifier": f"custom:slow{number}", "domains": [f"slow{number}.example"]}
+        assert service.admin("POST", **customers.globex.body(**changes)).status_code == 201
     database.run(
         "UPDATE identity_providers SET issuer = 'http://' || substr(identifier, 8) || %(below)s"
         " WHERE identifier LIKE 'custom:slow%%'",
@@ -88,16 +88,20 @@ def add_customers(service: SsoService, customers: Customers, database: Any) -> N
 
 
 def assert_flood_is_bounded(
-    played: Played, person: Person, ask: Callable[[int], Any], refusal: Any, other: Callable[[], Any]
+    worker: WorkerWithNames,
+    person: Person,
+    ask: Callable[[int], Any],
+    refusal: Any,
+    other_lookup: Callable[[], Any],
 ) -> None:
-    names = played.names
+    names = worker.names
     assert at_once(FLOOD, ask) == [refusal] * FLOOD
     # All have given up, but their lookups continue.
-    assert len(names.looked_up) == MOST
+    assert len(names.looked_up) == MOST_LOOKUPS
     for _ in range(3):
-        assert session_of(played.client, person.try_to_sign_in(client=played.client)).claims["asked"] is True
+        assert session_of(worker.client, person.try_to_sign_in(client=worker.client)).claims["asked"] is True
     # A name of another kind is looked up, too.
-    other()
+    other_lookup()
     # Once they end, others can start, and abandoned lookups are skipped.
     before = len(names.looked_up)
     names.over.set()
@@ -105,16 +109,16 @@ def assert_flood_is_bounded(
     assert len(names.looked_up) == before + 1
 
 
-def test_documents_of_unknown_clients_take_no_thread_from_hooks_and_customers(played, bob):
-    assert_flood_is_bounded(played, bob, played.fetch_document, 400, played.leave_for_acme)
+def test_documents_of_unknown_clients_take_no_thread_from_hooks_and_customers(worker, bob):
+    assert_flood_is_bounded(worker, bob, worker.fetch_document, 400, worker.leave_for_acme)
 
 
-def test_customers_providers_take_no_thread_from_hooks_and_documents(played, bob):
+def test_customers_providers_take_no_thread_from_hooks_and_documents(worker, bob):
     refusal = f"{SITE}#error=temporarily_unavailable"
-    assert_flood_is_bounded(played, bob, played.leave_for_slow, refusal, lambda: played.fetch_document(FLOOD))
+    assert_flood_is_bounded(worker, bob, worker.leave_for_slow, refusal, lambda: worker.fetch_document(FLOOD))
 
 
-def test_urls_of_webhooks_and_of_clients_take_no_thread_from_hooks_and_documents(played, bob, service_role):
+def test_urls_of_webhooks_and_of_clients_take_no_thread_from_hooks_and_documents(worker, bob, service_role):
     def make(number: int) -> int:
         url = f"https://receiver{number}{SLOW}/"
         path, body = (
@@ -122,6 +126,6 @@ def test_urls_of_webhooks_and_of_clients_take_no_thread_from_hooks_and_documents
             if number % 2
             else ("/admin/oauth/clients", {"redirect_uris": [f"{SITE}/cb"], "backchannel_logout_uri": url})
         )
-        return played.client.post(path, json=body, headers=service_role).status_code
+        return worker.client.post(path, json=body, headers=service_role).status_code
 
-    assert_flood_is_bounded(played, bob, make, 400, lambda: played.fetch_document(FLOOD))
+    assert_flood_is_bounded(worker, bob, make, 400, lambda: worker.fetch_document(FLOOD))

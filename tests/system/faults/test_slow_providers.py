@@ -67,21 +67,21 @@ def slow_providers() -> Iterator[dict[str, FakeProvider]]:
         userinfo = providers["userinfo"] = stack.enter_context(PlainProvider("userinfo"))
         userinfo.instead["/user"] = Answer(behaviour="drip body")
         # All other steps respond at once: all requests of a sign-in share one deadline.
-        last = providers["last"] = stack.enter_context(FakeProvider("last"))
-        last.instead["/userinfo"] = Answer(behaviour="hang")
+        slow_userinfo = providers["last"] = stack.enter_context(FakeProvider("last"))
+        slow_userinfo.instead["/userinfo"] = Answer(behaviour="hang")
         for provider in providers.values():
             provider.person = {"sub": "alice-there"}
         yield providers
 
 
-def timed(act: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    began = awake()
-    result = act(*arguments)
-    return result, awake() - began
+def timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    started_at = awake()
+    result = call(*arguments)
+    return result, awake() - started_at
 
 
 def status_of(client: Any, path: str) -> int:
-    """Return the status of a response, 0 without one."""
+    """Request a path, and return the status of the response; 0 without one."""
     try:
         return client.get(path).status_code
     except httpx.TransportError:
@@ -107,7 +107,7 @@ def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(
         }
         service = make_service(**settings)
         service.client.get("/settings")  # load openapi.yaml before measuring
-        asked = len(flooded.requests)
+        requests_before = len(flooded.requests)
         slow = {
             name: threads.submit(timed, service.sign_in, name) for name in [*slow_providers, "unreachable"]
         }
@@ -115,7 +115,7 @@ def test_slow_provider_delays_only_its_own_sign_ins_and_those_end_in_time(
             threads.submit(timed, status_of, gunicorn, "/authorize?provider=discoveryhang")
             for _ in range(FLOOD)
         ]
-        wait_until(lambda: len(flooded.requests) >= asked + 2)
+        wait_until(lambda: len(flooded.requests) >= requests_before + 2)
 
         for page, seconds in [timed(service.sign_in, "google") for _ in range(3)]:
             assert "access_token" in page.url

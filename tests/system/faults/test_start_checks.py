@@ -1,4 +1,4 @@
-"""Servers that the start finds unusable or away."""
+"""What the start says about servers that it cannot use, and about settings for tests."""
 
 import json
 from types import SimpleNamespace
@@ -25,17 +25,17 @@ def without_state_dir(environment, **changes):
 
 def test_start_refuses_prepared_statements_behind_pgbouncer(bouncer, environment, state_dir):
     settings = without_state_dir(environment, DATABASE_URL=bouncer.url)
-    status, said = Service(state_dir, **settings).refuses_to_start()
+    status, output = Service(state_dir, **settings).refuses_to_start()
     line = (
         "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false."
     )
-    assert (status, json.loads(said)["event"]) == (1, line)
+    assert (status, json.loads(output)["event"]) == (1, line)
     with Service(state_dir, **settings, AUTH_DB_PREPARE="false") as service:
         assert service.get("/health")[0] == 200
 
 
-@pytest.mark.parametrize(("enabled", "count"), [("true", 1), ("false", 0)])
-def test_start_reports_that_redis_does_not_respond(environment, state_dir, database, enabled, count):
+@pytest.mark.parametrize(("enabled", "times"), [("true", 1), ("false", 0)])
+def test_start_reports_that_redis_does_not_respond(environment, state_dir, database, enabled, times):
     settings = without_state_dir(
         environment,
         AUTH_RATE_LIMITS_ENABLED=enabled,
@@ -45,20 +45,20 @@ def test_start_reports_that_redis_does_not_respond(environment, state_dir, datab
         assert service.get("/health")[0] == 200
     line = "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
     line += " Start it, or correct the URL."
-    assert service.said().count(line) == count
+    assert service.said().count(line) == times
     assert "topsecret" not in service.text()
 
 
 def test_start_warns_of_settings_for_tests_at_a_public_url(environment, state_dir, database):
-    chosen = {"AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_SMTP_URL": "console"}
+    settings_for_tests = {"AUTH_RATE_LIMITS_ENABLED": "false", "AUTH_SMTP_URL": "console"}
     lines = (
         "AUTH_RATE_LIMITS_ENABLED is false, and AUTH_BASE_URL is not this machine: passwords can be guessed."
         " Set it to true.",
         "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links that"
         " sign in, and not sent. Set it to a mail server.",
     )
-    for base_url, count in ((None, 0), ("https://auth.example.com", 1)):
+    for base_url, times in ((None, 0), ("https://auth.example.com", 1)):
         public = {"AUTH_BASE_URL": base_url} if base_url else {}
-        with Service(state_dir, **without_state_dir(environment, **chosen, **public)) as service:
+        with Service(state_dir, **without_state_dir(environment, **settings_for_tests, **public)) as service:
             assert service.get("/health")[0] == 200
-        assert [service.said().count(line) for line in lines] == [count] * 2
+        assert [service.said().count(line) for line in lines] == [times] * 2

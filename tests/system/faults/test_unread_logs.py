@@ -25,11 +25,11 @@ from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="makes a pipe small")
 
-LOST = re.compile(r"The log was not read: (\d+) lines of this process are lost\.")
+LOST_LINES = re.compile(r"The log was not read: (\d+) lines of this process are lost\.")
 
 
 class UnreadLog:
-    """`descriptor` blocks whoever writes to it, until `read`."""
+    """A log whose `descriptor` blocks its writers until `read`."""
 
     def __init__(self, reader: int, descriptor: int, release: Callable[[], None] = lambda: None) -> None:
         self.descriptor = descriptor
@@ -54,7 +54,7 @@ class UnreadLog:
 
     def lost(self) -> list[int]:
         """Return the numbers of lost lines, as the log says them."""
-        return [int(number) for number in LOST.findall("\n".join(self.lines()))]
+        return [int(number) for number in LOST_LINES.findall("\n".join(self.lines()))]
 
 
 def full_pipe() -> UnreadLog:
@@ -112,8 +112,8 @@ def test_service_whose_log_is_not_read_serves_and_says_later_what_is_lost(
     serve, make, requests, some_are_lost
 ):
     with opened(make) as log:
-        shared = {"AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json", "AUTH_LOG_LEVEL": "info"}
-        with Metered(serve, None, log_to=log.descriptor, **shared) as metered:
+        settings = {"AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json", "AUTH_LOG_LEVEL": "info"}
+        with Metered(serve, None, log_to=log.descriptor, **settings) as metered:
             (killed,) = wait_until(metered.workers)
             os.kill(killed, signal.SIGKILL)
             wait_until(lambda: metered.workers() - {killed})
@@ -128,10 +128,10 @@ def test_service_whose_log_is_not_read_serves_and_says_later_what_is_lost(
             ask(metered.service, 1)
             wait_until(lambda: log.requests() + sum(log.lost()) == requests + 1)
         wait_until(lambda: '"Stopped."' in log.lines()[-1])
-    others = [line for line in log.lines() if not line.startswith("{")]
-    assert len(others) == 1
-    assert f"Worker (pid:{killed}) was sent SIGKILL!" in others[0]
-    events = [json.loads(line)["event"] for line in log.lines() if line not in others]
+    other_lines = [line for line in log.lines() if not line.startswith("{")]
+    assert len(other_lines) == 1
+    assert f"Worker (pid:{killed}) was sent SIGKILL!" in other_lines[0]
+    events = [json.loads(line)["event"] for line in log.lines() if line not in other_lines]
     assert sum(event.startswith("Serving ") for event in events) == 1
 
 
@@ -141,13 +141,13 @@ def test_delivery_process_whose_log_is_not_read_delivers_is_replaced_and_ends(se
     with MailServer() as mail, service(AUTH_SMTP_URL=mail.url(), **changes) as running:
         sms = outbox.sms()
         wait_until(lambda: outbox.outcome(sms) == "sent")
-        first = outbox.write()
-        wait_until(lambda: outbox.outcome(first) == "sent")
+        first_id = outbox.write()
+        wait_until(lambda: outbox.outcome(first_id) == "sent")
         (killed,) = running.delivery_processes()
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda: not is_running(killed))
-        second = outbox.write()
-        wait_until(lambda: outbox.outcome(second) == "sent")
+        second_id = outbox.write()
+        wait_until(lambda: outbox.outcome(second_id) == "sent")
         ask(running, 1_000)
         children = children_of(running.process.pid)
         running.process.terminate()
@@ -171,6 +171,6 @@ def test_deliver_command_whose_log_is_not_read_delivers_and_ends(environment, da
             process.communicate()
 
 
-def test_start_that_fails_ends_although_its_log_is_not_read(state_dir, full):
+def test_failed_start_ends_although_its_log_is_not_read(state_dir, full):
     service = Service(state_dir, log_to=full.descriptor, AUTH_WORKERS="many")
     assert service.refuses_to_start()[0] == 1

@@ -1,4 +1,4 @@
-"""Passwords that are judged while something fails: no guess gets more verdicts, and no owner is locked out."""
+"""Passwords are checked while something fails: guesses get no more verdicts, and no owner is locked out."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ def test_hundred_guesses_get_ten_verdicts_while_a_worker_is_killed(deployment):
             statuses = Counter(at_once(100, guess))
             assert statuses[401] <= TRIES
             assert statuses[200] == 0
-            # Some requests died with the worker: use up what they left.
+            # Some requests died with the worker: use up the tries that they left.
             wait_until(lambda: status(alice, "Wrong-Horse-1") == 429)
             assert {status(alice, PASSWORD) for _ in range(3)} == {429}
             rows.run("DELETE FROM failure_counts")

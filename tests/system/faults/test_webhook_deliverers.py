@@ -23,43 +23,43 @@ from tests.support.http_target import HttpTarget
 from tests.support.processes import hangups, wait_until
 from tests.system.faults.test_deliver_command import Command
 
-# Seconds, instead of ten and five.
+# In seconds; the service's are ten and five.
 TIMEOUT, SLOW_AFTER = 1.0, 0.3
 
 
 @pytest.fixture
 def targets():
     """Make endpoints: `targets("hang")`."""
-    made = []
+    targets = []
 
     def make(behaviour="", status=200):
-        made.append(HttpTarget().__enter__())
-        made[-1].behaviour, made[-1].status = behaviour, status
-        return made[-1]
+        targets.append(HttpTarget().__enter__())
+        targets[-1].behaviour, targets[-1].status = behaviour, status
+        return targets[-1]
 
     yield make
-    for target in made:
+    for target in targets:
         target.__exit__()
 
 
 @pytest.fixture
 def deliver(parts):
-    """Run a deliverer until the end of the test; one that is `patient` has the times of the service."""
-    begun = []
+    """Run deliverers until the end of the test; one that is `patient` has the service's timeouts."""
+    deliverers = []
 
     def begin(*, patient=False):
         timeout, slow_after = (
             (constants.HTTP_TIMEOUT, deliverer.SLOW_AFTER) if patient else (TIMEOUT, SLOW_AFTER)
         )
         sender = EventSender(parts.db, parts.sealer, True, timeout=timeout)
-        begun.append(
+        deliverers.append(
             RunningDeliverer(
                 Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}, slow_after=slow_after)
             )
         )
 
     yield begin
-    for running in begun:
+    for running in deliverers:
         running.stop()
 
 
@@ -68,26 +68,26 @@ def command(environment):
     return lambda *arguments, **changes: Command(environment, *arguments, **changes)
 
 
-def has_got(target, count):
-    return len(target.requests) == count
+def has_got(target, times):
+    return len(target.requests) == times
 
 
 class TestSlowWebhooks:
     def test_dead_and_dripping_webhooks_do_not_delay_a_good_one(self, hooks, targets, deliver):
         for behaviour in itertools.islice(itertools.cycle(["hang", "drip", "close"]), 8):
             hooks.register(targets(behaviour))
-        good = targets()
+        good_target = targets()
         for _ in range(3):
             hooks.emit()
         deliver()
-        # Now all of them are known to fail.
-        wait_until(lambda: all(one["failing_since"] for one in hooks.ask("get").json["data"]))
-        hooks.register(good)
+        # The service has recorded by now that all of them fail.
+        wait_until(lambda: all(webhook["failing_since"] for webhook in hooks.ask("get").json["data"]))
+        hooks.register(good_target)
         for number in range(10):
-            began = awake()
+            started_at = awake()
             hooks.emit()
-            wait_until(functools.partial(has_got, good, number + 1))
-            assert awake() - began < TIMEOUT
+            wait_until(functools.partial(has_got, good_target, number + 1))
+            assert awake() - started_at < TIMEOUT
 
     def test_each_event_is_sent_once_by_three_deliverers(self, hooks, targets, deliver, database):
         targets_of_two = [targets(), targets()]
@@ -103,7 +103,7 @@ class TestSlowWebhooks:
             assert len(set(ids)) == len(ids) == 30
 
     def test_one_deliverer_at_a_time_tries_a_failing_webhook(self, hooks, targets, parts, database):
-        made = hooks.register(targets())
+        webhook = hooks.register(targets())
         for _ in range(10):
             hooks.emit()
         database.run("UPDATE webhooks SET failing_since = now()")
@@ -112,7 +112,7 @@ class TestSlowWebhooks:
         def claim():
             claimed.append(queries.claim_event(parts.db, lease=LEASE, slow_targets=[], from_slow=True))
 
-        with database.locked("webhooks", made["id"]) as lock:
+        with database.locked("webhooks", webhook["id"]) as lock:
             waiting = [lock.start(claim) for _ in range(4)]
         for one in waiting:
             one.result()

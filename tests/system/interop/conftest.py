@@ -27,10 +27,10 @@ def service() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="latchkey-interop-") as directory:
         Path(directory).chmod(0o755)
         state_dir = Path(directory).resolve() / "var"
-        with Service(state_dir, command=PATIENT_GUNICORN, **SETTINGS) as running:
+        with Service(state_dir, command=PATIENT_GUNICORN, **SETTINGS) as process:
             yield os.environ | {
-                "LATCHKEY_URL": f"http://localhost:{running.port}",
-                "LATCHKEY_SERVICE_KEY": (running.state_dir / "service_role_key").read_text().strip(),
+                "LATCHKEY_URL": f"http://localhost:{process.port}",
+                "LATCHKEY_SERVICE_KEY": (process.state_dir / "service_role_key").read_text().strip(),
             }
 
 
@@ -41,8 +41,8 @@ def make_python(request) -> Callable[[Path], Path]:
     """
 
     def make(requirements: Path) -> Path:
-        state = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
-        directory = request.config.cache.mkdir(requirements.parent.name) / state
+        digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
+        directory = request.config.cache.mkdir(requirements.parent.name) / digest
         if not (directory / "stamp").exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
             install = [directory / "bin" / "python", "-m", "pip", "install", "--quiet"]

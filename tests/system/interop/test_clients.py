@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+DIRECTORY = Path(__file__).parent
 # The first run downloads and compiles dependencies.
 TIMEOUT = 1800.0
 CLIENTS = {
@@ -20,13 +20,13 @@ CLIENTS = {
 
 
 @pytest.mark.parametrize("language", CLIENTS)
-def test_client(service, language):
+def test_client_of_each_language_passes_its_tests(service, language):
     command = CLIENTS[language]
     if not shutil.which(command[0]):
         pytest.skip(f"NOT TESTED: the client for {language}, which needs {command[0]}")
-    done = subprocess.run(
+    result = subprocess.run(
         command,
-        cwd=HERE / language,
+        cwd=DIRECTORY / language,
         env=service,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -34,4 +34,4 @@ def test_client(service, language):
         timeout=TIMEOUT,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+    assert result.returncode == 0, result.stdout

@@ -1,5 +1,5 @@
 """Applications by other hands, from their registries, with the settings that `latchkey clients create --for` prints:
-each signs a user in here, in Chromium.
+each signs a user in at the service, in Chromium.
 """
 
 import os
@@ -26,7 +26,7 @@ from tests.support.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-HERE = Path(__file__).parent / "applications"
+APPLICATIONS = Path(__file__).parent / "applications"
 
 
 def variables(settings: str) -> dict[str, str]:
@@ -46,19 +46,19 @@ class Application(ABC):
     def __init__(self, directory: Path, make_python: Callable[[Path], Path]) -> None:
         self.directory, self._make_python = directory, make_python
         self.port = free_port()
-        # A name, so that it is another site than the service.
+        # By its name localhost, it is another site than the service.
         self.url = f"http://localhost:{self.port}"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "PORT": str(self.port)}
 
     def python(self, name: str) -> Path:
         """Return the programs of an environment for the application."""
-        return self._make_python(HERE / name / "requirements.txt")
+        return self._make_python(APPLICATIONS / name / "requirements.txt")
 
     @abstractmethod
     def command(self, settings: str) -> list[str]:
         """Configure the application, and return what runs it."""
 
-    def end(self) -> None:
+    def stop_database(self) -> None:
         """Stop the database of the application, if it needs one."""
         if self.postgres:
             self.postgres.stop()
@@ -73,10 +73,10 @@ class AuthJs(Application):
     START, BUTTON = "/auth/signin", "Sign in with Latchkey"
 
     def command(self, settings: str) -> list[str]:
-        if not (HERE / "authjs" / "node_modules").is_dir():
+        if not (APPLICATIONS / "authjs" / "node_modules").is_dir():
             pytest.skip("NOT TESTED: Auth.js, which needs npm, then: make test-interop")
         self.environment["PROVIDER"] = settings.partition("\n")[2]
-        return ["node", str(HERE / "authjs" / "server.mjs")]
+        return ["node", str(APPLICATIONS / "authjs" / "server.mjs")]
 
 
 class JupyterHub(Application):
@@ -84,7 +84,7 @@ class JupyterHub(Application):
 
     def command(self, settings: str) -> list[str]:
         config = self.directory / "jupyterhub_config.py"
-        config.write_text((HERE / "jupyterhub" / "without_proxy.py").read_text() + settings)
+        config.write_text((APPLICATIONS / "jupyterhub" / "without_proxy.py").read_text() + settings)
         return [str(self.python("jupyterhub") / "jupyterhub"), "--config", str(config)]
 
 
@@ -93,7 +93,7 @@ class Django(Application):
 
     def command(self, settings: str) -> list[str]:
         project = self.directory / "project.py"
-        project.write_text(settings + (HERE / "django" / "project.py").read_text())
+        project.write_text(settings + (APPLICATIONS / "django" / "project.py").read_text())
         return [str(self.python("django") / "python"), str(project)]
 
 
@@ -104,8 +104,8 @@ class PgAdmin(Application):
         names = "DATA_DIR LOG_FILE SQLITE_PATH SESSION_DB_PATH STORAGE_DIR KERBEROS_CCACHE_DIR"
         names += " AZURE_CREDENTIAL_CACHE_DIR"
         paths = {name: str(self.directory / name.lower()) for name in names.split()}
-        own = paths | {"DEFAULT_SERVER_PORT": self.port, "UPGRADE_CHECK_ENABLED": False}
-        lines = "".join(f"{name} = {value!r}\n" for name, value in own.items())
+        own_settings = paths | {"DEFAULT_SERVER_PORT": self.port, "UPGRADE_CHECK_ENABLED": False}
+        lines = "".join(f"{name} = {value!r}\n" for name, value in own_settings.items())
         (self.directory / "config_local.py").write_text(settings + lines)
         self.environment |= {
             "PYTHONPATH": str(self.directory),
@@ -127,7 +127,7 @@ class Streamlit(Application):
         return [
             str(self.python("streamlit") / "streamlit"),
             "run",
-            str(HERE / "streamlit" / "app.py"),
+            str(APPLICATIONS / "streamlit" / "app.py"),
             *options,
         ]
 
@@ -138,9 +138,9 @@ class Miniflux(Application):
     def command(self, settings: str) -> list[str]:
         if not shutil.which("go"):
             pytest.skip("NOT TESTED: Miniflux, which needs go")
-        program = HERE / "miniflux" / "target" / "miniflux"
+        program = APPLICATIONS / "miniflux" / "target" / "miniflux"
         build = ["go", "build", "-o", str(program), "miniflux.app/v2"]
-        subprocess.run(build, cwd=HERE / "miniflux", check=True)
+        subprocess.run(build, cwd=APPLICATIONS / "miniflux", check=True)
         self.postgres = Postgres(self.directory / "postgres")
         self.environment |= variables(settings) | {
             "DATABASE_URL": self.postgres.url,
@@ -223,23 +223,23 @@ def start(make_app, make_python, here, request) -> Callable[..., Application]:
     def start(name: str, *options: str) -> Application:
         directory = use(short_directory())
         application = TESTED[name](directory, make_python)
-        request.addfinalizer(application.end)
+        request.addfinalizer(application.stop_database)
         arguments = (name, f"{application.url}{PRODUCTS[name].callback}", "--for", name, *options)
-        made = run_command(
+        created = run_command(
             make_app(AUTH_BASE_URL=here, AUTH_WEBHOOK_PRIVATE_NETWORKS="true"),
             "clients",
             "create",
             *(each.format(url=application.url) for each in arguments),
         )
-        assert made.exit_code == 0, made.output
-        command = application.command(made.output)
+        assert created.exit_code == 0, created.output
+        command = application.command(created.output)
         use(running(command, application.url, directory / "output", directory, **application.environment))
         return application
 
     def use(context: Any) -> Any:
-        entered = context.__enter__()
+        value = context.__enter__()
         request.addfinalizer(lambda: context.__exit__(None, None, None))
-        return entered
+        return value
 
     return start
 
@@ -264,9 +264,9 @@ def test_user_signs_in_with_the_settings_of_the_command(page, start, alice, name
 def test_synapse_that_is_down_for_twenty_minutes_accepts_the_token_of_that_moment(
     page, start, database, alice, site, service_role
 ):
-    with TcpProxy(None) as way:
+    with TcpProxy(None) as proxy:
         path = "/_synapse/client/oidc/backchannel_logout"
-        synapse = start("synapse", "--backchannel-logout-uri", f"http://localhost:{way.port}{path}")
+        synapse = start("synapse", "--backchannel-logout-uri", f"http://localhost:{proxy.port}{path}")
         enter(page, synapse, "synapse", alice)
         end_session("ban", site, service_role, alice)
         wait_until(lambda: database.count("outbox", "channel = 'logout' AND attempts > 0"))
@@ -275,5 +275,5 @@ def test_synapse_that_is_down_for_twenty_minutes_accepts_the_token_of_that_momen
             "UPDATE outbox SET created_at = created_at - interval '20 minutes',"
             " expires_at = expires_at - interval '20 minutes', next_attempt_at = now() WHERE channel = 'logout'"
         )
-        way.lead_to(("127.0.0.1", synapse.port))
+        proxy.lead_to(("127.0.0.1", synapse.port))
         wait_until(lambda: synapse.whoami() == 401)

@@ -1,5 +1,5 @@
 """MCP clients by other hands, unmodified, at a server of FastMCP that accepts our access tokens. They register
-themselves, or come by a document.
+themselves, or have a metadata document.
 """
 
 import json
@@ -27,15 +27,19 @@ from tests.support.smtp_server import Certificate
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-HERE = Path(__file__).parent / "mcp"
-NODE_MODULES = HERE / "node_modules"
+PROGRAMS = Path(__file__).parent / "mcp"
+NODE_MODULES = PROGRAMS / "node_modules"
 GUIDE = (OPENAPI.parent / "docs" / "agents.md").read_text()
-# Of the conformance suite's scenarios for authorization servers.
-CHECKS = ["authorization-server-metadata", "authorization-server-metadata-cimd", "authorization-code-grant"]
+# The checks of the conformance suite's scenarios for authorization servers.
+CONFORMANCE_CHECKS = [
+    "authorization-server-metadata",
+    "authorization-server-metadata-cimd",
+    "authorization-code-grant",
+]
 # The commands of the clients, before their arguments. The first word is the name of a fixture.
 CLIENTS = {
-    "FastMCP": ("python", HERE / "client.py"),
-    "JavaScript SDK": ("node", HERE / "client.mjs"),
+    "FastMCP": ("python", PROGRAMS / "client.py"),
+    "JavaScript SDK": ("node", PROGRAMS / "client.mjs"),
 }
 
 
@@ -57,8 +61,8 @@ def documents(tmp_path_factory) -> Iterator[tuple[HttpTarget, Path]]:
 
 @pytest.fixture(scope="module")
 def settings(documents) -> dict[str, str]:
-    """Those of the guide. The issuer has a path, as at Supabase: its metadata are elsewhere too (RFC 8414,
-    section 3.1).
+    """The settings of the guide. The issuer has a path, as at Supabase, so its metadata is also at another URL (RFC
+    8414, section 3.1).
     """
     port = free_port()
     target, certificate = documents
@@ -76,7 +80,7 @@ def settings(documents) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def python(make_python) -> str:
     """A Python with FastMCP."""
-    return str(make_python(HERE / "requirements.txt") / "python")
+    return str(make_python(PROGRAMS / "requirements.txt") / "python")
 
 
 @pytest.fixture(scope="session")
@@ -88,12 +92,12 @@ def node(python) -> str:
 
 
 @pytest.fixture
-def servers(python, settings, here, tmp_path) -> Iterator[list[str]]:
+def servers(python, settings, origin, tmp_path) -> Iterator[list[str]]:
     """The URLs of two running MCP servers."""
     urls = [f"http://localhost:{free_port()}" for _ in range(2)]
     with ExitStack() as stack:
         for number, url in enumerate(urls):
-            command = [python, str(HERE / "server.py"), settings["AUTH_JWT_ISSUER"], url]
+            command = [python, str(PROGRAMS / "server.py"), settings["AUTH_JWT_ISSUER"], url]
             output = tmp_path / f"server {number}"
             stack.enter_context(running(command, url, output, tmp_path, HOME=str(tmp_path)))
         yield [f"{url}/mcp" for url in urls]
@@ -113,14 +117,14 @@ class Agent:
         self._input = self._process.stdin
 
     def line(self, number: int, beginning: str = "") -> str:
-        """Wait for a line of its output, of those that begin so."""
+        """Wait for the line of this number among the lines of its output with a beginning, and return it."""
 
         def printed() -> list[str]:
             has_ended = self._process.poll() is not None
             lines = self._output.read_text().split("\n")[:-1]
-            found = [line for line in lines if line.startswith(beginning)][number:]
-            assert found or not has_ended, (lines, self._errors.read_text())
-            return found
+            matching = [line for line in lines if line.startswith(beginning)][number:]
+            assert matching or not has_ended, (lines, self._errors.read_text())
+            return matching
 
         return wait_until(printed)[0]
 
@@ -151,31 +155,31 @@ def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
     app, session = set_up(alice.open_session())
     documents[0].requests.clear()
     with Agent([*command, *filter(None, [document])], tmp_path) as agent:
-        asked = agent.request(0)
-        assert asked["resource"] == [servers[0]]
+        request_of_client = agent.request(0)
+        assert request_of_client["resource"] == [servers[0]]
         page.open(agent.line(0))
         sign_in(page, alice, app)
         allow(page, HOST if document else "Reader")
-        first, second = json.loads(agent.line(1))
-        assert first["token"] != second["token"]
-        for state in (first, second):
+        first_state, second_state = json.loads(agent.line(1))
+        assert first_state["token"] != second_state["token"]
+        for state in (first_state, second_state):
             claims = state["claims"]
             assert (claims["sub"], claims["aud"]) == (alice.id, servers[0])
-            assert (claims["client_id"], claims["acr"]) == (asked["client_id"][0], "aal2")
+            assert (claims["client_id"], claims["acr"]) == (request_of_client["client_id"][0], "aal2")
         header = {
-            "Authorization": f"Bearer {second['token']}",
+            "Authorization": f"Bearer {second_state['token']}",
             "Accept": "application/json, text/event-stream",
         }
         for server, status in zip(servers, (400, 401), strict=True):
-            # The first reads the body, which is not MCP.
+            # The first server accepts the token, and refuses the body, which is not MCP.
             assert httpx.post(server, headers=header, json={}).status_code == status
         (grant,) = session.get("/user/oauth/grants").json
         assert session.delete(f"/user/oauth/grants?client_id={grant['client']['id']}").status_code == 204
         agent.go_on()
-        # It can't refresh, and asks the user again.
-        assert agent.request(2)["resource"] == asked["resource"]
-    fetched = [each.path for each in documents[0].requests]
-    assert (asked["client_id"] == [URL], fetched) == (
+        # The client cannot refresh, and asks the user again.
+        assert agent.request(2)["resource"] == request_of_client["resource"]
+    fetched_paths = [each.path for each in documents[0].requests]
+    assert (request_of_client["client_id"] == [URL], fetched_paths) == (
         (True, ["/oauth/client.json"]) if document else (False, [])
     )
 
@@ -188,8 +192,8 @@ def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_cho
         body = {"name": slug.title(), "slug": slug, "owner": alice.id}
         ids[slug] = site.post("/organizations", json=body, headers=service_role).json["id"]
     url = f"http://localhost:{free_port()}"
-    server = [python, str(HERE / "server.py"), settings["AUTH_JWT_ISSUER"], url, "organization"]
-    client = [python, str(HERE / "client.py"), f"{url}/mcp", str(free_port()), "any"]
+    server = [python, str(PROGRAMS / "server.py"), settings["AUTH_JWT_ISSUER"], url, "organization"]
+    client = [python, str(PROGRAMS / "client.py"), f"{url}/mcp", str(free_port()), "any"]
     with (
         running(server, url, tmp_path / "server", tmp_path, HOME=str(tmp_path)),
         Agent(client, tmp_path) as agent,
@@ -201,11 +205,11 @@ def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_cho
         fill(page, organization=ids["beta"])
         allow(page, "Reader")
         for state in json.loads(agent.line(1)):
-            said = {"id": ids["beta"], "slug": "beta", "role": "owner"}
-            assert state["claims"]["organization"] == said
+            organization = {"id": ids["beta"], "slug": "beta", "role": "owner"}
+            assert state["claims"]["organization"] == organization
 
 
-def test_conformance_suite_of_mcp_finds_no_failure(page, here, node, settings, alice, tmp_path):
+def test_conformance_suite_of_mcp_finds_no_failure(page, origin, node, settings, alice, tmp_path):
     suite, results = NODE_MODULES / "@modelcontextprotocol/conformance/dist/index.js", tmp_path / "results"
     command = [node, str(suite), "authorization", "--url", settings["AUTH_JWT_ISSUER"], "--client-id", URL]
     command += ["--port", str(free_port()), "--resource", "http://localhost/mcp"]
@@ -216,10 +220,12 @@ def test_conformance_suite_of_mcp_finds_no_failure(page, here, node, settings, a
         allow(page, HOST)
         assert running_suite.line(0, "Total: ").endswith(" 0 failed")
     checks = [check for file in results.glob("*/checks.json") for check in json.loads(file.read_text())]
-    assert {check["id"]: check["status"] for check in checks} == dict.fromkeys(CHECKS, "SUCCESS"), checks
+    assert {check["id"]: check["status"] for check in checks} == dict.fromkeys(
+        CONFORMANCE_CHECKS, "SUCCESS"
+    ), checks
 
 
-def test_server_and_client_of_the_guide_know_the_user(page, python, settings, here, alice, tmp_path):
+def test_server_and_client_of_the_guide_know_the_user(page, python, settings, origin, alice, tmp_path):
     url = f"http://localhost:{free_port()}"
     for name, block in re.findall(r"^```python (\S+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL):
         block = block.replace("http://localhost:8000", settings["AUTH_JWT_ISSUER"])

@@ -1,4 +1,4 @@
-"""Spring Security signs a user in here, in Chromium, by password and second step."""
+"""Spring Security signs a user in at the service, in Chromium, by password and second step."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.support.relying_parties import TELLS, allow, create_client, end_sessi
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-HERE = Path(__file__).parent / "spring"
+PROJECT = Path(__file__).parent / "spring"
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,12 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture
-def application(site, here, service_role, tmp_path) -> Iterator[str]:
+def application(site, origin, service_role, tmp_path) -> Iterator[str]:
     """The URL of a running application named Notes. It is on another host: cookies do not know ports."""
     if not shutil.which("mvn"):
         pytest.skip("NOT TESTED: the application in tests/system/interop/spring, which needs mvn")
     # The first build downloads dependencies.
-    subprocess.run(["mvn", "--batch-mode", "--quiet", "package"], cwd=HERE, check=True)
+    subprocess.run(["mvn", "--batch-mode", "--quiet", "package"], cwd=PROJECT, check=True)
     port = free_port()
     url = f"http://localhost:{port}"
     client = create_client(
@@ -48,13 +48,13 @@ def application(site, here, service_role, tmp_path) -> Iterator[str]:
     environment = {
         "PATH": os.environ["PATH"],
         "PORT": str(port),
-        "LATCHKEY_URL": here,
+        "LATCHKEY_URL": origin,
         "APPLICATION_URL": url,
         "CLIENT_ID": client["client_id"],
         "CLIENT_SECRET": client["client_secret"],
     }
     command = ["java", "-jar", "target/application.jar"]
-    with running(command, f"http://127.0.0.1:{port}", tmp_path / "output", HERE, **environment):
+    with running(command, f"http://127.0.0.1:{port}", tmp_path / "output", PROJECT, **environment):
         yield url
 
 

@@ -20,8 +20,8 @@ from tests.support.openid import RESOURCE
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-HERE = Path(__file__).parent
-CLIENTS = HERE.parent / "clients"
+INTEROP = Path(__file__).parent
+CLIENTS = INTEROP.parent / "clients"
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,9 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture
-def client(make_app, here):
+def client(make_app, origin):
     """The service in this process: the libraries ask the running one for its keys."""
-    return make_app(**SETTINGS, AUTH_BASE_URL=here).test_client()
+    return make_app(**SETTINGS, AUTH_BASE_URL=origin).test_client()
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def go_oidc() -> list[str]:
     if not shutil.which("go"):
         pytest.skip("NOT TESTED: go-oidc, which needs go")
     build = ["go", "build", "-o", "target/verifier", "./verifier"]
-    subprocess.run(build, cwd=HERE / "go", check=True)
-    return [str(HERE / "go" / "target" / "verifier")]
+    subprocess.run(build, cwd=INTEROP / "go", check=True)
+    return [str(INTEROP / "go" / "target" / "verifier")]
 
 
 def openid_client() -> list[str]:
@@ -60,20 +60,22 @@ def openid_client() -> list[str]:
 
 
 @pytest.mark.parametrize("library", [go_oidc, openid_client])
-def test_library_accepts_exactly_its_own(site, here, tokens, notes, library: Callable[[], list[str]]):
+def test_library_accepts_exactly_the_tokens_for_its_audience(
+    site, origin, tokens, notes, library: Callable[[], list[str]]
+):
     program = library()
-    own = {
+    accepted = {
         (RESOURCE, ""): {"client, with resource", "client_credentials, with resource"},
         (OTHER_RESOURCE, ""): {"another client, elsewhere"},
-        (f"{here}/oauth/userinfo", ""): FOR_USERINFO,
+        (f"{origin}/oauth/userinfo", ""): FOR_USERINFO,
         (notes.id, NONCE): {"id token"},
     }
-    for (audience, nonce), expected in own.items():
-        done = subprocess.run(
-            [*program, here, audience, nonce],
+    for (audience, nonce), expected in accepted.items():
+        result = subprocess.run(
+            [*program, origin, audience, nonce],
             input=json.dumps(tokens),
             stdout=subprocess.PIPE,
             check=True,
             text=True,
         )
-        assert set(json.loads(done.stdout)) == expected, audience
+        assert set(json.loads(result.stdout)) == expected, audience

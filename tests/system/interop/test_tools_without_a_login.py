@@ -22,8 +22,8 @@ from tests.support.relying_parties import allow, running, sign_in
 from tests.support.tool_proxies import PROXIES, Tool, ToolProxy
 
 pytest_plugins = ["tests.support.browser_fixtures"]
-HERE = Path(__file__).parent / "oauth2_proxy"
-LIFETIME = 8  # seconds
+DIRECTORY = Path(__file__).parent / "oauth2_proxy"
+TOKEN_LIFETIME = 8  # seconds
 HOST = "prometheus.example.com"
 SECTION = (
     (CHECKOUT / "docs" / "openid.md")
@@ -57,7 +57,7 @@ def tool() -> Iterator[Tool]:
         yield tool
 
 
-class Place(NamedTuple):
+class ProtectedTool(NamedTuple):
     """A tool behind oauth2-proxy behind a proxy. `url` is that of the proxy."""
 
     proxy: ToolProxy
@@ -67,17 +67,17 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(params=PROXIES)
-def place(request, site, here, make_app, database, tool, tmp_path) -> Iterator[Place]:
+def protected(request, site, origin, make_app, database, tool, tmp_path) -> Iterator[ProtectedTool]:
     if not shutil.which("go"):
         pytest.skip("NOT TESTED: oauth2-proxy, which needs go")
     build = ["go", "build", "-o", "target/oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7"]
-    subprocess.run(build, cwd=HERE, check=True)
+    subprocess.run(build, cwd=DIRECTORY, check=True)
     port, text = free_port(), BLOCKS[PROXIES[request.param].kind]
     replaced = {HOST: "localhost", "127.0.0.1:4180": f"127.0.0.1:{port}"}
     proxy = PROXIES[request.param](tmp_path, text, "localhost", replaced)
     url = f"http://{proxy.netloc}"
     command = ["create", "prometheus", f"{url}/oauth2/callback", "--role", "staff", "--for", "oauth2-proxy"]
-    made = run_command(make_app(AUTH_BASE_URL=here), "clients", *command)
+    made = run_command(make_app(AUTH_BASE_URL=origin), "clients", *command)
     assert made.exit_code == 0, made.output
     own = BLOCKS["sh"].partition("END\n")[2].partition("END\n")[0]
     own = own.replace("$(openssl rand -hex 16)", "0123456789abcdef" * 2).replace(
@@ -86,15 +86,15 @@ def place(request, site, here, make_app, database, tool, tmp_path) -> Iterator[P
     lines = made.output + own.replace("127.0.0.1:4180", f"127.0.0.1:{port}")
     assert "OAUTH2_PROXY_COOKIE_REFRESH=1m\n" in lines
     # Without TLS, and with tokens that expire within a test.
-    database.run("UPDATE oauth_clients SET token_lifetime = %(seconds)s", seconds=LIFETIME)
+    database.run("UPDATE oauth_clients SET token_lifetime = %(seconds)s", seconds=TOKEN_LIFETIME)
     lines += "OAUTH2_PROXY_COOKIE_SECURE=false\nOAUTH2_PROXY_COOKIE_REFRESH=1s\nOAUTH2_PROXY_SKIP_PROVIDER_BUTTON=true\n"
-    lines += f"OAUTH2_PROXY_WHITELIST_DOMAINS={urlsplit(here).netloc}\n"
+    lines += f"OAUTH2_PROXY_WHITELIST_DOMAINS={urlsplit(origin).netloc}\n"
     pairs = [shlex.split(line)[0] for line in lines.splitlines() if line and not line.startswith("#")]
     environment = dict(pair.split("=", 1) for pair in pairs) | {"PATH": os.environ["PATH"]}
     tool.requests.clear()
     log = tmp_path / "oauth2-proxy.log"
-    with running(["target/oauth2-proxy"], f"http://127.0.0.1:{port}", log, HERE, **environment), proxy:
-        yield Place(proxy, tool, url, log)
+    with running(["target/oauth2-proxy"], f"http://127.0.0.1:{port}", log, DIRECTORY, **environment), proxy:
+        yield ProtectedTool(proxy, tool, url, log)
 
 
 @pytest.fixture
@@ -102,8 +102,8 @@ def put(site, service_role, alice):
     """Return a function that sets what administrators write about Alice."""
 
     def put(**changes):
-        answer = site.put(f"/admin/users/{alice.id}", json=changes, headers=service_role)
-        assert answer.status_code == 200, answer.text
+        response = site.put(f"/admin/users/{alice.id}", json=changes, headers=service_role)
+        assert response.status_code == 200, response.text
 
     return put
 
@@ -114,16 +114,16 @@ def staff(put) -> None:
 
 
 @pytest.fixture
-def signed_in(page, place, alice, staff) -> str:
+def signed_in(page, protected, alice, staff) -> str:
     """The cookies of a browser that is signed in at the tool."""
-    enter(page, place, alice)
+    enter(page, protected, alice)
     page.wait_for("The tool")
-    place.tool.requests.clear()
-    return page.cookie_header(place.url)
+    protected.tool.requests.clear()
+    return page.cookie_header(protected.url)
 
 
-def enter(page: Browser, place: Place, person) -> None:
-    page.open(f"{place.url}/graph?g0.expr=up")
+def enter(page: Browser, protected: ProtectedTool, person) -> None:
+    page.open(f"{protected.url}/graph?g0.expr=up")
     sign_in(page, person)
     allow(page, "prometheus")
 
@@ -133,83 +133,85 @@ def wait_for_consent(page: Browser) -> None:
     page.wait(lambda: page.url.partition("?")[0].endswith("/oauth/consent") and "prometheus" in page.text)
 
 
-def is_out(page: Browser, place: Place) -> bool:
+def is_out(page: Browser, protected: ProtectedTool) -> bool:
     """Whether the tool does not show anything to the browser."""
-    page.open(f"{place.url}/")
+    page.open(f"{protected.url}/")
     return "The tool" not in page.text
 
 
-def test_only_the_user_reaches_the_tool_whatever_a_request_claims(page, place, alice, signed_in):
-    raw = {
-        "tunnel": f"GET /x HTTP/1.1\r\nHost: {place.proxy.netloc}\r\nConnection: Upgrade\r\nUpgrade: h2c",
-        "other host": f"GET {place.url}/x HTTP/1.1\r\nHost: grafana.example.com",
-        "other server": f"GET http://grafana.example.com/x HTTP/1.1\r\nHost: {place.proxy.netloc}",
-        "connection": f"GET /x HTTP/1.1\r\nHost: {place.proxy.netloc}\r\nConnection: X-Forwarded-User, Cookie",
+def test_only_the_user_reaches_the_tool_whatever_a_request_claims(page, protected, alice, signed_in):
+    raw_heads = {
+        "tunnel": f"GET /x HTTP/1.1\r\nHost: {protected.proxy.netloc}\r\nConnection: Upgrade\r\nUpgrade: h2c",
+        "other host": f"GET {protected.url}/x HTTP/1.1\r\nHost: grafana.example.com",
+        "other server": f"GET http://grafana.example.com/x HTTP/1.1\r\nHost: {protected.proxy.netloc}",
+        "connection": f"GET /x HTTP/1.1\r\nHost: {protected.proxy.netloc}\r\nConnection: X-Forwarded-User, Cookie",
     }
-    forged = {
+    other_forged = {
         "X__Forwarded__Uri": "/oauth2/auth",
         "X__Forwarded__Host": "x",
         "X__Auth__Request__Redirect": "/x",
     }
-    # Strangers.
-    assert place.proxy.ask("/x", **FORGED, **forged).status_code in (302, 403)
-    assert place.proxy.ask("/x", "POST", **FORGED).status_code in (302, 403)
-    for name, head in raw.items():
+    # Requests of strangers do not reach the tool.
+    assert protected.proxy.ask("/x", **FORGED, **other_forged).status_code in (302, 403)
+    assert protected.proxy.ask("/x", "POST", **FORGED).status_code in (302, 403)
+    for name, head in raw_heads.items():
         # Caddy answers for a host that it does not have, by an empty page.
-        assert place.proxy.ask_raw(f"{head}\r\nX-Forwarded-User: admin").split()[1] != "101", name
-    assert place.tool.requests == []
-    # The user, who says more.
-    assert place.proxy.ask("/x", Cookie=signed_in, **FORGED, **forged).status_code == 200
+        assert protected.proxy.ask_raw(f"{head}\r\nX-Forwarded-User: admin").split()[1] != "101", name
+    assert protected.tool.requests == []
+    # Forged headers of the signed-in user do not reach the tool.
+    assert protected.proxy.ask("/x", Cookie=signed_in, **FORGED, **other_forged).status_code == 200
     for name in ("tunnel", "other host", "connection"):
-        status = place.proxy.ask_raw(
-            f"{raw[name]}\r\nCookie: {signed_in}\r\nX-Forwarded-User: admin"
+        status = protected.proxy.ask_raw(
+            f"{raw_heads[name]}\r\nCookie: {signed_in}\r\nX-Forwarded-User: admin"
         ).split()[1]
         assert status != "101", name
-    assert place.tool.requests
-    for path, headers in place.tool.requests:
+    assert protected.tool.requests
+    for path, headers in protected.tool.requests:
         assert path == "/x"
         assert tuple(headers.get(name) for name in USER) == (alice.id, alice.email, "editors,ops")
         assert {"admin"}.isdisjoint(headers.values())
         assert "upgrade" not in headers
 
 
-def test_user_without_the_role_and_one_without_a_proved_email_are_refused(page, place, alice, put, database):
-    page.open(f"{place.url}/")
+def test_user_without_the_role_and_one_without_a_proved_email_are_refused(
+    page, protected, alice, put, database
+):
+    page.open(f"{protected.url}/")
     sign_in(page, alice)
     wait_for_consent(page)
-    assert is_out(page, place)
+    assert is_out(page, protected)
     put(app_metadata={"roles": ["staff"]})
     database.run("UPDATE users SET email_proved = false")
-    page.open(f"{place.url}/")
+    page.open(f"{protected.url}/")
     wait_for_consent(page)
     page.click("Allow")
-    page.wait(lambda: page.url.startswith(place.url))
+    page.wait(lambda: page.url.startswith(protected.url))
     assert "The tool" not in page.text
-    assert "isn't verified" in place.log.read_text()
-    assert place.tool.requests == []
+    assert "isn't verified" in protected.log.read_text()
+    assert protected.tool.requests == []
 
 
-def test_lost_access_counts_when_the_id_token_expires(page, place, put, signed_in):
-    assert place.proxy.ask("/x", Cookie=signed_in).status_code == 200
+def test_lost_access_counts_when_the_id_token_expires(page, protected, put, signed_in):
+    assert protected.proxy.ask("/x", Cookie=signed_in).status_code == 200
     put(app_metadata={"roles": []})
-    page.wait(lambda: is_out(page, place))
-    page.wait(lambda: place.proxy.ask("/x", Cookie=signed_in).status_code != 200)
+    page.wait(lambda: is_out(page, protected))
+    page.wait(lambda: protected.proxy.ask("/x", Cookie=signed_in).status_code != 200)
 
 
-def test_page_with_40_assets_at_once_after_the_token_expired_gets_them_all(place, signed_in):
-    expired_at = time.monotonic() + LIFETIME + 1
+def test_page_with_40_assets_at_once_after_the_token_expired_gets_them_all(protected, signed_in):
+    expired_at = time.monotonic() + TOKEN_LIFETIME + 1
     wait_until(lambda: time.monotonic() > expired_at)
     with ThreadPoolExecutor(40) as threads:
         answers = list(
-            threads.map(lambda n: place.proxy.ask(f"/asset/{n}", Cookie=signed_in).status_code, range(40))
+            threads.map(lambda n: protected.proxy.ask(f"/asset/{n}", Cookie=signed_in).status_code, range(40))
         )
     assert answers == [200] * 40
 
 
-def test_sign_out_ends_the_session_at_the_tool_and_here(page, place, here, signed_in):
-    page.open(f"{place.url}/oauth2/sign_out?rd={quote(f'{here}/oauth/logout', safe='')}")
+def test_sign_out_ends_the_sessions_at_the_tool_and_at_the_service(page, protected, origin, signed_in):
+    page.open(f"{protected.url}/oauth2/sign_out?rd={quote(f'{origin}/oauth/logout', safe='')}")
     page.click("Sign out")
     page.wait_for("signed out")
-    page.open(f"{place.url}/")
+    page.open(f"{protected.url}/")
     page.wait(lambda: page.run("!!document.querySelector('[name=password]')"))
-    assert place.tool.requests == []
+    assert protected.tool.requests == []

@@ -24,7 +24,7 @@ def client(app):
     return client
 
 
-def test_workers_share_the_printed_key_also_after_a_reload(serve):
+def test_workers_share_the_printed_key_even_after_a_reload(serve):
     with serve(AUTH_DEV_INBOX="true", AUTH_WORKERS="2") as (service, client):
         (path,) = re.findall(r"^Messages: http://localhost:8000(/\S+)$", service.text(), re.MULTILINE)
         assert {client.get(path).status_code for _ in range(20)} == {200}

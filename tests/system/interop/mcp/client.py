@@ -28,7 +28,7 @@ async def main() -> None:
         for _ in range(2):
             answer = await client.call_tool("claims")
             states.append({"claims": answer.data, "token": oauth.context.current_tokens.access_token})
-            # As if it had expired.
+            # Make the client take its token for expired.
             oauth.context.token_expiry_time = 1
         print(json.dumps(states), flush=True)
         await asyncio.to_thread(sys.stdin.readline)

@@ -1,6 +1,6 @@
 """An MCP server that accepts Latchkey's access tokens for itself only: `server.py ISSUER URL [SCOPE]...`.
 
-Its metadata name the scopes.
+Its metadata names the scopes.
 """
 
 import sys
@@ -13,8 +13,8 @@ from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.server.dependencies import get_access_token
 
 issuer, url, *scopes = sys.argv[1:]
-own = {"issuer": issuer, "audience": f"{url}/mcp", "algorithm": "ES256", "required_scopes": scopes or None}
-verifier = JWTVerifier(jwks_uri=f"{issuer}/.well-known/jwks.json", **own)
+checks = {"issuer": issuer, "audience": f"{url}/mcp", "algorithm": "ES256", "required_scopes": scopes or None}
+verifier = JWTVerifier(jwks_uri=f"{issuer}/.well-known/jwks.json", **checks)
 # A string, because AnyHttpUrl appends a slash, with which it would not be the issuer.
 auth = RemoteAuthProvider(token_verifier=verifier, authorization_servers=[issuer], base_url=url)
 mcp: Any = FastMCP("Notes", auth=auth)

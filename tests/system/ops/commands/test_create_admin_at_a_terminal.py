@@ -9,29 +9,31 @@ from tests.support.commands import start_process
 from tests.support.users import PASSWORD
 
 
-def typed(environment, *answers):
-    """Type each answer on a terminal once its question is shown. Return the exit status and what was shown."""
-    ours, theirs = pty.openpty()
-    terminal = {"stdin": theirs, "stderr": theirs, "start_new_session": True}
+def type_answers(environment, *answers):
+    """Run the command, and type each answer on a terminal once its question is shown. Return the exit status and the
+    output.
+    """
+    our_end, its_end = pty.openpty()
+    terminal = {"stdin": its_end, "stderr": its_end, "start_new_session": True}
     process = start_process(environment, "create-admin", CAROL, **terminal)
-    os.close(theirs)
-    shown = ""
+    os.close(its_end)
+    output = ""
     for question, answer in answers:
-        while not shown.endswith(question):
-            shown += os.read(ours, 1000).decode()
-        os.write(ours, answer.encode())
+        while not output.endswith(question):
+            output += os.read(our_end, 1000).decode()
+        os.write(our_end, answer.encode())
     with suppress(OSError):  # the end of the terminal
         while True:
-            shown += os.read(ours, 1000).decode()
+            output += os.read(our_end, 1000).decode()
     process.communicate(timeout=300)
-    os.close(ours)
-    return process.returncode, shown
+    os.close(our_end)
+    return process.returncode, output
 
 
-FIRST, SECOND = "Password of the new administrator: ", "Repeat for confirmation: "
+QUESTION, REPETITION = "Password of the new administrator: ", "Repeat for confirmation: "
 
 
 def test_terminal_asks_twice_and_does_not_show_the_password(environment, database, client):
-    status, shown = typed(environment, (FIRST, f"{PASSWORD}\n"), (SECOND, f"{PASSWORD}\n"))
-    assert (status, shown.replace("\r\n", "")) == (0, FIRST + SECOND)
+    status, output = type_answers(environment, (QUESTION, f"{PASSWORD}\n"), (REPETITION, f"{PASSWORD}\n"))
+    assert (status, output.replace("\r\n", "")) == (0, QUESTION + REPETITION)
     assert log_in(client).status_code == 200

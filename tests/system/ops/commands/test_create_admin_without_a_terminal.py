@@ -5,6 +5,6 @@ from tests.support.commands import run_process
 
 
 def test_missing_terminal_is_one_line_that_names_the_setting(environment, database):
-    done = run_process(environment, "create-admin", CAROL, start_new_session=True)  # without a terminal
-    assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
-    assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr
+    result = run_process(environment, "create-admin", CAROL, start_new_session=True)  # without a terminal
+    assert (result.returncode, result.stderr.count("\n"), database.count("users")) == (1, 1, 0)
+    assert "LATCHKEY_ADMIN_PASSWORD" in result.stderr

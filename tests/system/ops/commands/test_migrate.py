@@ -31,17 +31,17 @@ def migrate(monkeypatch, tmp_path, url):
 
 def test_database_of_an_earlier_release_is_upgraded_once(migrate):
     steps = [path.stem for path in schema.MIGRATIONS.values()]
-    first, second = migrate(), migrate()
-    assert (first.exit_code, first.output.split()) == (0, [*steps, "functions"])
-    assert (second.exit_code, second.output) == (0, "The schema is up to date.\n")
+    first_result, second_result = migrate(), migrate()
+    assert (first_result.exit_code, first_result.output.split()) == (0, [*steps, "functions"])
+    assert (second_result.exit_code, second_result.output) == (0, "The schema is up to date.\n")
     assert migrate("--json").output == '{"steps": []}\n'
 
 
 def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):
-    first = min(schema.MIGRATIONS)
-    broken = tmp_path / f"{first:04}_breaks.sql"
+    number = min(schema.MIGRATIONS)
+    broken = tmp_path / f"{number:04}_breaks.sql"
     broken.write_text("CREATE TABLE added (x integer);\nINSERT INTO added VALUES ('nonsense');\n")
-    monkeypatch.setitem(schema.MIGRATIONS, first, broken)
+    monkeypatch.setitem(schema.MIGRATIONS, number, broken)
     before = catalog.lines(url)
     result = migrate()
     assert (result.exit_code, result.output.count("\n")) == (1, 1)

@@ -19,8 +19,8 @@ def base_url(server):
 @pytest.fixture
 def healthy(parts, carol, database, database_url, base_url, running_service):
     """The settings of a healthy service with an administrator, a delivery process and a backup."""
-    own = {"base_url": base_url, "site_url": base_url, "state_dir": running_service.state_dir}
-    healthy = dataclasses.replace(parts.settings, database_owner_url=database_url, **own)
+    own_settings = {"base_url": base_url, "site_url": base_url, "state_dir": running_service.state_dir}
+    healthy = dataclasses.replace(parts.settings, database_owner_url=database_url, **own_settings)
     fingerprints.keep(parts.db, healthy)
     database.run("INSERT INTO last_done (task) VALUES ('delivery'), ('backup')")
     return healthy

@@ -1,4 +1,4 @@
-"""A Django project of one page, whose users sign in by mozilla-django-oidc; its settings are before this."""
+"""A Django project of one page, whose users sign in by mozilla-django-oidc. The test writes its settings before this."""
 
 import os
 import sys

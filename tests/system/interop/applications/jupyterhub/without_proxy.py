@@ -1,4 +1,4 @@
-"""Added to the settings of JupyterHub: the hub alone, whose proxy would need Node.js, at URL and PORT."""
+"""Settings of JupyterHub before those of the command: the hub at PORT without its proxy, which would need Node.js."""
 
 import os
 
