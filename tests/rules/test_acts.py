@@ -46,7 +46,7 @@ def of_age(age: Any, session: Session = FRESH) -> Session:
 
 
 @cases(
-    ("sentence", "user", "session", "what", "proof", "refusal"),
+    ("sentence", "user", "session", "words", "proof", "refusal"),
     [
         ("A fresh sign-in may add an address.", ALICE, FRESH, "add email", None, None),
         ("A stale one may not.", ALICE, STALE, "add email", None, NEEDED),
@@ -69,15 +69,15 @@ def of_age(age: Any, session: Session = FRESH) -> Session:
         ("Recovery codes need the second factor.", ALICE, FRESH, "add recovery_codes", None, BELOW),
     ],
 )
-def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
-    verb, kind = what.split()
+def test_act_takes_a_proof(sentence, user, session, words, proof, refusal):
+    verb, kind = words.split()
     added_at = NOW - DAY if verb == "remove" else None
-    act = Change(verb=verb, kind=kind, added_at=added_at)
-    assert proofs.refusal_of_change(act, user, session, session.aal, proof, POLICY) == refusal
+    change = Change(verb=verb, kind=kind, added_at=added_at)
+    assert proofs.refusal_of_change(change, user, session, session.aal, proof, POLICY) == refusal
 
 
 @cases(
-    ("sentence", "user", "session", "what", "policy", "refusal"),
+    ("sentence", "user", "session", "words", "policy", "refusal"),
     [
         ("A recovery is the proof even here.", ALICE, RECOVERY, "change password", ALWAYS, None),
         ("For ten minutes.", ALICE, of_age(10 * MINUTE, RECOVERY), "change password", ALWAYS, NEEDED),
@@ -87,10 +87,10 @@ def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
         ("Who must enrol a factor may remove a key.", ALICE, ANCIENT, "remove api_key", FACTOR_FOR_ALL, None),
     ],
 )
-def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, refusal):
-    verb, kind = what.split()
-    act = Change(verb=verb, kind=kind)
-    assert proofs.refusal_of_change(act, user, session, session.aal, None, policy) == refusal
+def test_act_takes_a_proof_by_a_setting(sentence, user, session, words, policy, refusal):
+    verb, kind = words.split()
+    change = Change(verb=verb, kind=kind)
+    assert proofs.refusal_of_change(change, user, session, session.aal, None, policy) == refusal
 
 
 @cases(
@@ -103,8 +103,8 @@ def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, r
     ],
 )
 def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session, kind, age, refusal):
-    act = Change(verb="remove", kind=kind, added_at=NOW - age)
-    assert proofs.refusal_of_change(act, user, session, session.aal, None, POLICY) == refusal
+    change = Change(verb="remove", kind=kind, added_at=NOW - age)
+    assert proofs.refusal_of_change(change, user, session, session.aal, None, POLICY) == refusal
 
 
 @cases(
@@ -137,8 +137,8 @@ def test_of_a_user_with_a_factor_no_password_is_a_proof():
     ],
 )
 def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
-    acts = [Change(verb="change", kind=kind) for kind in kinds]
-    assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy) == refusal
+    changes = [Change(verb="change", kind=kind) for kind in kinds]
+    assert proofs.refusal_of_changes(changes, ALICE, STALE, "aal1", None, policy) == refusal
 
 
 def test_order_of_refusals_has_each_that_a_change_may_meet_and_what_no_proof_heals_first():
@@ -160,7 +160,7 @@ ADDED = [
 
 
 @cases(
-    ("verb", "kind", "id", "found"),
+    ("verb", "kind", "id", "removed"),
     [
         ("remove", None, "new", [("identity", NOW - DAY)]),
         ("remove", "identity", None, [("identity", NOW - DAY), ("identity", NOW - WEEK)]),
@@ -169,9 +169,9 @@ ADDED = [
         ("add", "identity", None, [("identity", None)]),
     ],
 )
-def test_removal_names_what_it_removes_by_its_id_or_all_of_a_kind(verb, kind, id, found):
-    acts = proofs.changes_on(verb, kind, id, ADDED)
-    assert [(act.kind, act.added_at) for act in acts] == found
+def test_removal_names_what_it_removes_by_its_id_or_all_of_a_kind(verb, kind, id, removed):
+    changes = proofs.changes_on(verb, kind, id, ADDED)
+    assert [(change.kind, change.added_at) for change in changes] == removed
 
 
 @cases(("age", "is_recent"), [(WEEK, True), (WEEK + MICROSECOND, False)])
@@ -274,7 +274,7 @@ def test_reason_ends(sentence, reason, has_session, ended):
     assert ends.what_ends(reason, has_session=has_session) == End(reason=reason, **ended)
 
 
-HERE = "203.0.113.7"
+NETWORK = "203.0.113.7"
 NETWORKS = [f"192.0.2.{place}" for place in range(10)]
 
 
@@ -284,25 +284,25 @@ NETWORKS = [f"192.0.2.{place}" for place in range(10)]
         (
             "id",
             False,
-            [f"login alice {HERE} 2", "account alice None 5", f"user id {HERE} 2", "user id None 5"],
+            [f"login alice {NETWORK} 2", "account alice None 5", f"user id {NETWORK} 2", "user id None 5"],
         ),
         (
             None,
             False,
             [
-                f"login alice {HERE} 2",
+                f"login alice {NETWORK} 2",
                 "account alice None 5",
-                f"nobody alice {HERE} 2",
+                f"nobody alice {NETWORK} 2",
                 "nobody alice None 5",
             ],
         ),
-        ("id", True, [f"login alice {HERE} 2", f"user id {HERE} 2"]),
+        ("id", True, [f"login alice {NETWORK} 2", f"user id {NETWORK} 2"]),
     ],
 )
 def test_wrong_passwords_count_for_address_and_user_here_and_in_all_unknown_networks(
     owner, is_known, limited
 ):
-    limits = counts.password_limits("alice", owner, HERE, is_known=is_known, own=(2, 60), of_all=(5, 60))
+    limits = counts.password_limits("alice", owner, NETWORK, is_known=is_known, own=(2, 60), of_all=(5, 60))
     assert [f"{each.kind} {each.subject} {each.network} {each.amount}" for each in limits] == limited
 
 
@@ -317,21 +317,21 @@ def by_link(age: Any, *names: str) -> list[KnownNetwork]:
 @cases(
     ("sentence", "networks", "is_known"),
     [
-        ("Where every step was passed is known.", passed(HERE), True),
-        ("Of the last ten such networks.", passed(*NETWORKS, HERE), False),
-        ("Browsers take no place of one.", passed("browser 1", *NETWORKS[:9], HERE), True),
-        ("Where a mailed link was used is known for a day.", by_link(DAY - SECOND, HERE), True),
-        ("That ends at its moment.", by_link(DAY, HERE), False),
+        ("Where every step was passed is known.", passed(NETWORK), True),
+        ("Of the last ten such networks.", passed(*NETWORKS, NETWORK), False),
+        ("Browsers take no place of one.", passed("browser 1", *NETWORKS[:9], NETWORK), True),
+        ("Where a mailed link was used is known for a day.", by_link(DAY - SECOND, NETWORK), True),
+        ("That ends at its moment.", by_link(DAY, NETWORK), False),
     ],
 )
 def test_network_is_known(sentence, networks, is_known):
-    assert counts.is_known_network(networks, HERE, NOW) is is_known
+    assert counts.is_known_network(networks, NETWORK, NOW) is is_known
 
 
-@cases(("others", "is_recorded"), [(("a", "b", HERE), True), (("a", "b", "c"), False)])
+@cases(("others", "is_recorded"), [(("a", "b", NETWORK), True), (("a", "b", "c"), False)])
 def test_three_networks_a_day_are_known_by_a_mailed_link_without_those_that_were_passed(others, is_recorded):
     networks = [*by_link(HOUR, *others), *(replace(each, mail_proved_at=NOW) for each in passed(*NETWORKS))]
-    assert counts.records_mail_proof(networks, HERE, NOW) is is_recorded
+    assert counts.records_mail_proof(networks, NETWORK, NOW) is is_recorded
 
 
 @cases(("user", "is_known", "is_new"), [(ALICE, False, True), (ALICE, True, False), (UNUSED, False, False)])

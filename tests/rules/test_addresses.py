@@ -121,8 +121,8 @@ def test_address_may_become_a_users(sentence, address, settings, refusal):
 
 
 def test_allow_list_admits_the_second_address_of_a_user_and_no_email_that_nobody_will_prove():
-    own = admission.refusal_of_address(None, NUMBER, ALLOWED, is_possible_phone=True, is_first=False)
-    assert own is None
+    refusal = admission.refusal_of_address(None, NUMBER, ALLOWED, is_possible_phone=True, is_first=False)
+    assert refusal is None
     assert not admission.is_listed(EMAIL, ALLOWED, is_proved=False)
 
 
@@ -142,7 +142,7 @@ def test_only_whom_a_stranger_may_have_made_blocks_no_address(kind, holder, refu
     assert admission.refusal_of_holder(kind, holder) == refusal
 
 
-LATELY = replace(UNCONFIRMED, email_added_at=NOW - DAY)
+ADDED_YESTERDAY = replace(UNCONFIRMED, email_added_at=NOW - DAY)
 
 
 @cases(
@@ -151,7 +151,7 @@ LATELY = replace(UNCONFIRMED, email_added_at=NOW - DAY)
         ("The first proof removes everything else.", UNCONFIRMED, EMAIL, "signup", True),
         ("The second one nothing.", ALICE, EMAIL, "signup", False),
         ("A proved user's next address is no first one.", with_phone(ALICE), NEW, "signup", False),
-        ("Nor is one as old as the other proof.", with_phone(LATELY), EMAIL, "signup", False),
+        ("Nor is one as old as the other proof.", with_phone(ADDED_YESTERDAY), EMAIL, "signup", False),
         ("An older one is.", with_phone(UNCONFIRMED), EMAIL, "signup", True),
         ("What the user does not have is none.", UNCONFIRMED, NEW, "signup", False),
         ("But for an administrator.", UNCONFIRMED, NEW, "administrator", True),

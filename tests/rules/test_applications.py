@@ -110,7 +110,7 @@ class Credentials:
     is_blocked: bool = False
 
 
-KNOWN = Credentials(
+CONFIDENTIAL = Credentials(
     token_endpoint_auth_method="client_secret_basic",
     secret_hash=memoryview(b"present"),
     previous_secret_hash=memoryview(b"previous"),
@@ -120,29 +120,35 @@ BASIC, POST = "client_secret_basic", "client_secret_post"
 
 
 @cases(
-    ("sentence", "known", "method", "secret", "problem"),
+    ("sentence", "credentials", "method", "secret", "problem"),
     [
-        ("A secret is sent in one way.", KNOWN, BASIC, b"present", None),
-        ("That is named to a client that uses another.", KNOWN, POST, b"present", BASIC),
-        ("A client may use either.", replace(KNOWN, accepts_either_method=True), POST, b"present", None),
-        ("A wrong secret is told like an unknown client.", KNOWN, POST, b"wrong", "unknown"),
-        ("So is none.", KNOWN, BASIC, None, "unknown"),
-        ("The secret before works for a time.", KNOWN, BASIC, b"previous", None),
-        ("That ends.", replace(KNOWN, previous_secret_expires_at=NOW), BASIC, b"previous", "unknown"),
-        ("It has to be sent.", KNOWN, "none", None, "secret_missing"),
+        ("A secret is sent in one way.", CONFIDENTIAL, BASIC, b"present", None),
+        ("That is named to a client that uses another.", CONFIDENTIAL, POST, b"present", BASIC),
+        (
+            "A client may use either.",
+            replace(CONFIDENTIAL, accepts_either_method=True),
+            POST,
+            b"present",
+            None,
+        ),
+        ("A wrong secret is told like an unknown client.", CONFIDENTIAL, POST, b"wrong", "unknown"),
+        ("So is none.", CONFIDENTIAL, BASIC, None, "unknown"),
+        ("The secret before works for a time.", CONFIDENTIAL, BASIC, b"previous", None),
+        ("That ends.", replace(CONFIDENTIAL, previous_secret_expires_at=NOW), BASIC, b"previous", "unknown"),
+        ("It has to be sent.", CONFIDENTIAL, "none", None, "secret_missing"),
         ("A public client has none.", Credentials(token_endpoint_auth_method="none"), "none", None, None),
         ("And sends none.", Credentials(token_endpoint_auth_method="none"), BASIC, b"any", "public"),
-        ("A blocked client learns it.", replace(KNOWN, is_blocked=True), BASIC, b"present", "blocked"),
+        ("A blocked client learns it.", replace(CONFIDENTIAL, is_blocked=True), BASIC, b"present", "blocked"),
     ],
 )
-def test_credentials_of_a_client(sentence, known, method, secret, problem):
-    assert problem_of_credentials(known, method, secret) == problem
+def test_credentials_of_a_client(sentence, credentials, method, secret, problem):
+    assert problem_of_credentials(credentials, method, secret) == problem
 
 
-ASKED = Request(created_at=NOW - 2 * MINUTE, scopes=("openid",))
-LATER = replace(ASKED, created_at=NOW - MINUTE)
+REQUEST = Request(created_at=NOW - 2 * MINUTE, scopes=("openid",))
+LATER_REQUEST = replace(REQUEST, created_at=NOW - MINUTE)
 LOGIN = frozenset({"login"})
-OF_API = replace(ASKED, resource=API)
+API_REQUEST = replace(REQUEST, resource=API)
 SITE, REGISTERED = Asking(updated_at=NOW - HOUR), Asking(updated_at=NOW - HOUR, is_dynamic=True)
 DOCUMENT = replace(REGISTERED, has_document=True)
 GRANT = Grant(scopes=("openid", "email"), granted_at=NOW - HOUR)
@@ -152,13 +158,19 @@ OUTDATED = replace(GRANT, granted_at=NOW - HOUR - MICROSECOND)
 @cases(
     ("sentence", "request_", "user", "session", "is_fresh"),
     [
-        ("A session is fresh for a request that asks for nothing.", ASKED, ALICE, BROWSER, True),
-        ("There is none before the log-in.", ASKED, None, None, True),
-        ("It must have every step.", ASKED, replace(ALICE, has_second_step=True), BROWSER, False),
-        ("A log-in is one since the request.", replace(ASKED, prompts=LOGIN), ALICE, BROWSER, True),
-        ("And not at its moment.", replace(LATER, prompts=LOGIN), ALICE, BROWSER, False),
-        ("max_age counts from the request.", replace(LATER, max_age=MICROSECOND), ALICE, BROWSER, True),
-        ("Until its moment.", replace(LATER, max_age=0 * SECOND), ALICE, BROWSER, False),
+        ("A session is fresh for a request that asks for nothing.", REQUEST, ALICE, BROWSER, True),
+        ("There is none before the log-in.", REQUEST, None, None, True),
+        ("It must have every step.", REQUEST, replace(ALICE, has_second_step=True), BROWSER, False),
+        ("A log-in is one since the request.", replace(REQUEST, prompts=LOGIN), ALICE, BROWSER, True),
+        ("And not at its moment.", replace(LATER_REQUEST, prompts=LOGIN), ALICE, BROWSER, False),
+        (
+            "max_age counts from the request.",
+            replace(LATER_REQUEST, max_age=MICROSECOND),
+            ALICE,
+            BROWSER,
+            True,
+        ),
+        ("Until its moment.", replace(LATER_REQUEST, max_age=0 * SECOND), ALICE, BROWSER, False),
     ],
 )
 def test_session_is_fresh_for_a_request(sentence, request_, user, session, is_fresh):
@@ -168,15 +180,21 @@ def test_session_is_fresh_for_a_request(sentence, request_, user, session, is_fr
 @cases(
     ("sentence", "grant", "request_", "client", "is_covered"),
     [
-        ("A grant covers its scopes.", GRANT, ASKED, SITE, True),
-        ("And no others.", GRANT, replace(ASKED, scopes=("openid", "phone")), SITE, False),
-        ("Without one the user is asked.", None, ASKED, SITE, False),
-        ("A document that changed is another application.", OUTDATED, ASKED, DOCUMENT, False),
-        ("Not one that is as old as the grant.", GRANT, ASKED, DOCUMENT, True),
-        ("What an administrator changes stays the application.", OUTDATED, ASKED, SITE, True),
-        ("Its resources are allowed with it.", GRANT, OF_API, SITE, True),
-        ("Those of a client that registered itself one by one.", GRANT, OF_API, REGISTERED, False),
-        ("So they are once.", replace(GRANT, opened_scopes=frozenset({"openid"})), OF_API, REGISTERED, True),
+        ("A grant covers its scopes.", GRANT, REQUEST, SITE, True),
+        ("And no others.", GRANT, replace(REQUEST, scopes=("openid", "phone")), SITE, False),
+        ("Without one the user is asked.", None, REQUEST, SITE, False),
+        ("A document that changed is another application.", OUTDATED, REQUEST, DOCUMENT, False),
+        ("Not one that is as old as the grant.", GRANT, REQUEST, DOCUMENT, True),
+        ("What an administrator changes stays the application.", OUTDATED, REQUEST, SITE, True),
+        ("Its resources are allowed with it.", GRANT, API_REQUEST, SITE, True),
+        ("Those of a client that registered itself one by one.", GRANT, API_REQUEST, REGISTERED, False),
+        (
+            "So they are once.",
+            replace(GRANT, opened_scopes=frozenset({"openid"})),
+            API_REQUEST,
+            REGISTERED,
+            True,
+        ),
     ],
 )
 def test_grant_covers_a_request(sentence, grant, request_, client, is_covered):
@@ -197,29 +215,29 @@ def test_grant_keeps_its_scopes_and_gets_further_ones(grant, client, scopes):
 
 
 CODE = Code(expires_at=NOW + SECOND)
-OF_DEVICE = replace(CODE, is_of_device=True, decision="approved")
+DEVICE_CODE = replace(CODE, is_of_device=True, decision="approved")
 
 
-FOR_ONE = replace(ASKED, offer=consent.Offer({ACME: True}))
-OF_ACME = replace(SITE, organizations=frozenset({ACME}))
+REQUEST_OF_MEMBER = replace(REQUEST, offer=consent.Offer({ACME: True}))
+ACME_SITE = replace(SITE, organizations=frozenset({ACME}))
 
 
 @cases(
     ("sentence", "request_", "client", "grant", "is_told"),
     [
-        ("An application learns why it gets nothing.", ASKED, SITE, None, True),
-        ("But nothing about memberships, which nobody let it know.", FOR_ONE, SITE, None, False),
-        ("Once the user has, it does.", FOR_ONE, SITE, GRANT, True),
-        ("Nor who is a member of the one that it admits.", ASKED, OF_ACME, None, False),
-        ("But for what the user allowed.", ASKED, OF_ACME, GRANT, True),
-        ("Nor who has a role.", ASKED, replace(SITE, allowed_roles=frozenset({"staff"})), None, False),
-        ("So does the team's own.", FOR_ONE, replace(SITE, skips_consent=True), None, True),
-        ("One that registered itself never.", FOR_ONE, REGISTERED, GRANT, False),
+        ("An application learns why it gets nothing.", REQUEST, SITE, None, True),
+        ("But nothing about memberships, which nobody let it know.", REQUEST_OF_MEMBER, SITE, None, False),
+        ("Once the user has, it does.", REQUEST_OF_MEMBER, SITE, GRANT, True),
+        ("Nor who is a member of the one that it admits.", REQUEST, ACME_SITE, None, False),
+        ("But for what the user allowed.", REQUEST, ACME_SITE, GRANT, True),
+        ("Nor who has a role.", REQUEST, replace(SITE, allowed_roles=frozenset({"staff"})), None, False),
+        ("So does the team's own.", REQUEST_OF_MEMBER, replace(SITE, skips_consent=True), None, True),
+        ("One that registered itself never.", REQUEST_OF_MEMBER, REGISTERED, GRANT, False),
     ],
 )
 def test_application_learns_an_obstacle(sentence, request_, client, grant, is_told):
-    said = "access_denied" if is_told else "consent_required"
-    assert consent.disclosed("access_denied", request_, client, grant) == said
+    answer = "access_denied" if is_told else "consent_required"
+    assert consent.disclosed("access_denied", request_, client, grant) == answer
 
 
 @cases(
@@ -228,8 +246,8 @@ def test_application_learns_an_obstacle(sentence, request_, client, grant, is_to
         ("A code is good.", CODE, {}, None),
         ("It expires at its moment.", replace(CODE, expires_at=NOW), {}, "invalid_grant"),
         ("It goes with its grant.", replace(CODE, has_grant=False), {}, "invalid_grant"),
-        ("That of a device is good once approved.", OF_DEVICE, {}, None),
-        ("And not before.", replace(OF_DEVICE, decision=None), {}, "invalid_grant"),
+        ("That of a device is good once approved.", DEVICE_CODE, {}, None),
+        ("And not before.", replace(DEVICE_CODE, decision=None), {}, "invalid_grant"),
         ("A ban is told.", CODE, {"user": replace(ALICE, banned_until=NOW + SECOND)}, "user_banned"),
         ("So is a client that refuses the user.", CODE, {"client": STAFF}, "access_denied"),
         (
@@ -242,8 +260,8 @@ def test_application_learns_an_obstacle(sentence, request_, client, grant, is_to
     ],
 )
 def test_code_of_a_request_gives_tokens(sentence, code, facts, refusal):
-    known: dict[str, Any] = {"user": ALICE, "opener": BROWSER, "client": Client()} | facts
-    assert consent.refusal_of_code(code, **known, policy=POLICY) == refusal
+    all_facts: dict[str, Any] = {"user": ALICE, "opener": BROWSER, "client": Client()} | facts
+    assert consent.refusal_of_code(code, **all_facts, policy=POLICY) == refusal
 
 
 DEVICE: dict[str, Any] = {"entered_in": None, "is_decided": False, "expires_at": NOW + SECOND}
@@ -288,5 +306,5 @@ def test_device_asks_too_early(sentence, polled_at, is_early):
     ],
 )
 def test_device_learns_of_the_decision(sentence, decision, poll, state):
-    known: dict[str, Any] = {"is_early": True, "has_session": False, "expires_at": NOW + DAY} | poll
-    assert devices.state_of_poll(decision, **known, now=NOW) == state
+    facts: dict[str, Any] = {"is_early": True, "has_session": False, "expires_at": NOW + DAY} | poll
+    assert devices.state_of_poll(decision, **facts, now=NOW) == state

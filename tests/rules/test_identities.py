@@ -27,15 +27,15 @@ class Provider:
 EXAMPLE = Provider(enabled=True, domains=frozenset({"example.com"}))
 ALICE = Person(email="alice@example.com", email_proved=True)
 UNPROVED = replace(ALICE, email_proved=False)
-OF_OTHERS = "customer.email_address_not_authorized"
+NOT_AUTHORIZED = "customer.email_address_not_authorized"
 
 
 @pytest.mark.parametrize(
     ("provider", "email", "refusal"),
     [
         (EXAMPLE, "alice@example.com", None),
-        (EXAMPLE, "alice@sub.example.com", OF_OTHERS),
-        (EXAMPLE, None, OF_OTHERS),
+        (EXAMPLE, "alice@sub.example.com", NOT_AUTHORIZED),
+        (EXAMPLE, None, NOT_AUTHORIZED),
         (replace(EXAMPLE, enabled=False), "alice@example.com", "sso_provider_disabled"),
         (None, "alice@example.com", "sso_provider_disabled"),
     ],
@@ -56,8 +56,8 @@ def test_owner_tries_a_provider_that_is_off_unless_the_operator_has_disabled_it(
     [
         (replace(ALICE, role="admin"), True, True, "admin.user_sso_conflict"),
         (ALICE, True, False, None),
-        (replace(ALICE, email="alice@example.org"), True, True, OF_OTHERS),
-        (replace(UNPROVED, email=None), True, False, OF_OTHERS),
+        (replace(ALICE, email="alice@example.org"), True, True, NOT_AUTHORIZED),
+        (replace(UNPROVED, email=None), True, False, NOT_AUTHORIZED),
         (ALICE, False, True, None),
         (ALICE, False, False, "user_sso_conflict"),
         (UNPROVED, False, False, None),
@@ -109,7 +109,7 @@ class Client:
 
 
 @pytest.mark.parametrize(
-    ("after", "named"),
+    ("after", "member"),
     [
         (Client(), None),
         (Client(issuer="https://evil.example"), "issuer"),
@@ -118,8 +118,8 @@ class Client:
         (Client(issuer="https://evil.example", client_id="app"), "issuer"),
     ],
 )
-def test_another_issuer_document_or_client_needs_the_secret(after, named):
-    problem = named and f"client_secret: is required with another {named}"
+def test_another_issuer_document_or_client_needs_the_secret(after, member):
+    problem = member and f"client_secret: is required with another {member}"
     assert problem_without_secret(Client(), after) == problem
 
 
@@ -147,12 +147,12 @@ def test_administrative_key_renames_a_provider_and_turns_it_off(is_enabled, chan
 
 
 @pytest.mark.parametrize(
-    ("turned", "has_administrators", "is_refused"),
+    ("entry", "has_administrators", "is_refused"),
     [("provider_disabled", False, False), ("provider_disabled", True, True), (None, True, False)],
 )
-def test_administrative_key_turns_off_no_provider_of_an_administrator(turned, has_administrators, is_refused):
+def test_administrative_key_turns_off_no_provider_of_an_administrator(entry, has_administrators, is_refused):
     refusal = "target.insufficient_permissions" if is_refused else None
-    assert refusal_of_key(turned, has_administrators=has_administrators) == refusal
+    assert refusal_of_key(entry, has_administrators=has_administrators) == refusal
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def test_membership_counts(sentence, aal, providers, roles):
     ],
 )
 def test_role_is_changed(sentence, actor, before, after, owners, is_self, refusal):
-    found = organizations.refusal_of_change(actor, before, after, owners, is_self=is_self)
-    assert (found and found.partition(".")[0]) == refusal
+    error_key = organizations.refusal_of_change(actor, before, after, owners, is_self=is_self)
+    assert (error_key and error_key.partition(".")[0]) == refusal
 
 
 @cases(
@@ -94,8 +94,8 @@ def test_lowered_membership_takes_its_invitations(before, after, loses):
     ],
 )
 def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
-    found = organizations.refusal_of_invitation(actor, before, after, open_ones)
-    assert (found and found.partition(".")[0]) == refusal
+    error_key = organizations.refusal_of_invitation(actor, before, after, open_ones)
+    assert (error_key and error_key.partition(".")[0]) == refusal
 
 
 @cases(
@@ -126,8 +126,8 @@ def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
     ],
 )
 def test_invitation_is_accepted(sentence, person, invitation, memberships, is_member, refusal):
-    found = organizations.refusal_of_acceptance(person, invitation, memberships, is_member=is_member)
-    assert found == refusal
+    error_key = organizations.refusal_of_acceptance(person, invitation, memberships, is_member=is_member)
+    assert error_key == refusal
 
 
 @cases(
@@ -148,7 +148,7 @@ def test_user_is_in_fifty_organizations_at_most(memberships, is_in_fifty):
 
 
 @cases(
-    ("person", "may"),
+    ("person", "is_allowed"),
     [
         (PROVED, True),
         (replace(UNUSED, made_by="administrator"), True),
@@ -161,12 +161,12 @@ def test_user_is_in_fifty_organizations_at_most(memberships, is_in_fifty):
         (replace(ANONYMOUS, email_proved=False), False),
     ],
 )
-def test_user_whom_a_stranger_may_have_made_is_not_added(person, may):
-    assert organizations.may_be_added(person) is may
+def test_user_whom_a_stranger_may_have_made_is_not_added(person, is_allowed):
+    assert organizations.may_be_added(person) is is_allowed
 
 
 @cases(
-    ("role", "members", "owners", "done"),
+    ("role", "members", "owners", "outcome"),
     [
         ("member", 2, 1, "leave"),
         ("owner", 3, 1, "leave"),
@@ -174,8 +174,8 @@ def test_user_whom_a_stranger_may_have_made_is_not_added(person, may):
         ("owner", 1, 0, "end"),
     ],
 )
-def test_deletion_of_a_user_in_an_organization(role, members, owners, done):
-    assert organizations.what_deletion_does(role, members, owners) == done
+def test_deletion_of_a_user_in_an_organization(role, members, owners, outcome):
+    assert organizations.what_deletion_does(role, members, owners) == outcome
 
 
 @cases(
@@ -210,15 +210,15 @@ def test_record_proves_a_domain(records, is_proof):
 
 
 @cases(
-    ("sentence", "missing_since", "does"),
+    ("sentence", "missing_since", "outcome"),
     [
         ("Owners are told first.", None, "tell"),
         ("Then it is kept.", NOW - 13 * DAY, "keep"),
         ("And lost after fourteen days.", NOW - 14 * DAY, "lose"),
     ],
 )
-def test_missing_record_gives_a_domain_up(sentence, missing_since, does):
-    assert organizations.what_missing_record_does(missing_since, NOW) == does
+def test_missing_record_gives_a_domain_up(sentence, missing_since, outcome):
+    assert organizations.what_missing_record_does(missing_since, NOW) == outcome
 
 
 @cases(
@@ -233,7 +233,7 @@ def test_missing_record_gives_a_domain_up(sentence, missing_since, does):
     ],
 )
 def test_provider_is_changed_by_its_owners(provider, turns_on, is_own_session, refusal):
-    decided = organizations.refusal_of_owners_change(
+    error_key = organizations.refusal_of_owners_change(
         provider, turns_on=turns_on, is_own_session=is_own_session
     )
-    assert decided == refusal
+    assert error_key == refusal

@@ -40,7 +40,7 @@ from tests.support.cases import cases
 FOR_ADMINISTRATORS = replace(POLICY, mfa_required="admins")
 TIMEBOX = replace(POLICY, session_timebox=DAY)
 ENDED = replace(FRESH, ended_at=NOW)
-OF_APPLICATION = replace(FRESH, opened_by="a session")
+CLIENT_SESSION = replace(FRESH, opened_by="a session")
 BY_NOBODY = replace(ANCIENT, method="anonymous")
 
 
@@ -173,7 +173,7 @@ def test_user_proved_who_they_are(sentence, method, again, moment):
 
 
 def test_session_of_an_application_authenticates_nobody():
-    assert sessions.authenticated_at(OF_APPLICATION) == EPOCH
+    assert sessions.authenticated_at(CLIENT_SESSION) == EPOCH
 
 
 def opened(age: timedelta, refreshed_at: datetime = NOW) -> OpenSession:
@@ -217,8 +217,8 @@ def test_administrative_key_opens_an_operation(sentence, key, scope, refusal):
     row: Any = None
     if key is not None:
         row = SimpleNamespace(**{"scopes": ["users:read"], "expires_at": None, "now": NOW} | key)
-    found = tokens.refusal_of_admin_key(row, scope)
-    assert (found and found.removeprefix("admin_key.")) == refusal
+    error_key = tokens.refusal_of_admin_key(row, scope)
+    assert (error_key and error_key.removeprefix("admin_key.")) == refusal
 
 
 USED = Tokens(
@@ -279,9 +279,9 @@ def test_refresh_keeps_the_eight_newest_echoes_also_of_a_row_with_more():
     until = (NOW + SECOND).isoformat()
     many = replace(USED, counter=120, used_counter=119, successor_counter=120)
     many = replace(many, echoes={"120": {str(number): until for number in range(80, 119)}})
-    kept = after(many, 120).echoes
-    assert kept is not None
-    assert list(kept["121"]) == [str(number) for number in range(112, 120)]
+    echoes = after(many, 120).echoes
+    assert echoes is not None
+    assert list(echoes["121"]) == [str(number) for number in range(112, 120)]
     assert after(many, 90).echoes == many.echoes
 
 
@@ -298,7 +298,7 @@ def test_window_begins_with_its_first_refresh_and_a_refresh_counts_in_it_once(un
 
 
 @cases(
-    ("state", "sent", "is_same_client", "act"),
+    ("state", "sent", "is_same_client", "entry"),
     [
         (USED, 7, False, None),
         (LATER, 6, False, "refresh_answer_lost"),
@@ -307,10 +307,10 @@ def test_window_begins_with_its_first_refresh_and_a_refresh_counts_in_it_once(un
     ],
 )
 def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repeated(
-    state, sent, is_same_client, act
+    state, sent, is_same_client, entry
 ):
     others = {"rotates": True, "is_same_client": is_same_client, "now": NOW}
-    assert refreshing.act_of_refresh(after(state, sent), sent, **others) == act
+    assert refreshing.act_of_refresh(after(state, sent), sent, **others) == entry
 
 
 @cases(
@@ -328,11 +328,11 @@ def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repea
 def test_session_is_refreshed(sentence, user, session, facts, refusal):
     columns = {"sent": 7, "is_of_client": False} | facts
     row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | columns)
-    found = refreshing.refusal_of_refresh(row, columns["sent"], WINDOW, POLICY)
-    assert (found and found.removeprefix("refresh.")) == refusal
+    error_key = refreshing.refusal_of_refresh(row, columns["sent"], WINDOW, POLICY)
+    assert (error_key and error_key.removeprefix("refresh.")) == refusal
 
 
-TOLD = Deciding(
+FACTS = Deciding(
     id="alice",
     role="authenticated",
     email="alice@example.com",
@@ -355,6 +355,6 @@ TOLD = Deciding(
 
 
 def test_answer_of_a_hook_counts_while_nothing_changes_that_decides():
-    assert still_decides(TOLD, replace(TOLD))
-    assert not still_decides(TOLD, replace(TOLD, role="admin"))
-    assert not still_decides(TOLD, replace(TOLD, ended_at=NOW))
+    assert still_decides(FACTS, replace(FACTS))
+    assert not still_decides(FACTS, replace(FACTS, role="admin"))
+    assert not still_decides(FACTS, replace(FACTS, ended_at=NOW))

@@ -21,7 +21,7 @@ from tests.rules.facts import DAY, HOUR, MINUTE, POLICY, Link
 
 SEEDS = [1, *(SystemRandom().randrange(2, 1 << 32) for _ in range(int(os.environ.get("RULE_SEEDS", "1"))))]
 CASES = 500
-NOW = timedelta(0)
+ZERO = timedelta(0)
 _JITTER = (timedelta(0), timedelta(0), timedelta(microseconds=1), timedelta(microseconds=-1))
 ROLES: tuple[dict[str, object], ...] = (
     {},
@@ -65,14 +65,14 @@ class Tables:
         return self.now - self.one_of(*ages) - self.one_of(*_JITTER)
 
     def insert_users(self) -> list[str]:
-        made = ("signup", "signup", "message", "administrator", "anonymous", "anonymous")
-        added = [
+        origins = ("signup", "signup", "message", "administrator", "anonymous", "anonymous")
+        rows = [
             {
                 "id": self.id(),
                 "role": self.one_of("authenticated", "admin", "staff"),
-                "made_by": self.one_of(*made),
+                "made_by": self.one_of(*origins),
                 "converted_at": self.one_of(None, self.ago(HOUR, DAY)),
-                "banned_until": self.one_of(None, None, self.ago(NOW, -HOUR)),
+                "banned_until": self.one_of(None, None, self.ago(ZERO, -HOUR)),
                 "created_at": self.now,
                 "email_confirmed_at": self.one_of(None, None, self.now),
                 "phone_confirmed_at": self.one_of(None, None, self.now),
@@ -82,8 +82,8 @@ class Tables:
             }
             for _ in range(CASES)
         ]
-        self.insert("users", added)
-        return [each["id"] for each in added]
+        self.insert("users", rows)
+        return [each["id"] for each in rows]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def tables(request, _space, database, database_url) -> Iterator[Tables]:
 
 def check(tables: Tables, rows: Sequence[Any], decide: Callable[[Any], object]) -> None:
     """Fail with each row of which Python says otherwise than its column `answer`."""
-    differences = [(decided, row) for row in rows if (decided := decide(row)) != row.answer]
+    differences = [(decision, row) for row in rows if (decision := decide(row)) != row.answer]
     assert differences == [], f"seed {tables.seed}"
     assert len({str(row.answer) for row in rows}) > 1
 
@@ -154,7 +154,7 @@ def test_session_is_live(tables, timebox):
 
 def test_api_key_is_live(tables):
     keys = [
-        {"id": tables.id(), "expires_at": tables.one_of(None, tables.ago(NOW, -HOUR))} for _ in range(CASES)
+        {"id": tables.id(), "expires_at": tables.one_of(None, tables.ago(ZERO, -HOUR))} for _ in range(CASES)
     ]
     rows = tables.all(
         "SELECT k.*, is_live(k) AS answer FROM jsonb_populate_recordset(NULL::api_keys, %(keys)s) AS k",
@@ -187,7 +187,7 @@ def test_user_may_use_a_client(tables):
             for id in ids
         ],
     )  # fmt: skip
-    admitting = [
+    client_rows = [
         {
             "allowed_roles": tables.one_of([], ["admin"], ["staff", "another"]),
             "resources": tables.one_of([], ["https://api.example.com"]),
@@ -208,14 +208,14 @@ def test_user_may_use_a_client(tables):
                   (VALUES (NULL), ('https://api.example.com'), ('https://other.example.com')) AS r (resource),
                   (VALUES (NULL), (%(organization)s)) AS chosen (text),
                   LATERAL (SELECT chosen.text::uuid) AS o (id)""",
-        clients=json.dumps(admitting),
+        clients=json.dumps(client_rows),
         organization=organizations[0],
     )
 
     def decide(row: Any) -> bool:
         names = ("allowed_roles", "resources", "organizations")
-        listed = {name: frozenset(getattr(row, name)) for name in names}
-        client = clients.Client(**listed, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
+        sets = {name: frozenset(getattr(row, name)) for name in names}
+        client = clients.Client(**sets, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
         return clients.may_use(row, client, row.resource, memberships[row.id] - {ended})
 
     check(tables, rows, decide)
@@ -231,7 +231,7 @@ def test_link_is_good(tables):
                 "purpose": tables.one_of("signup", "recovery", "undo"),
                 "target": owner,
                 "created_at": tables.now - timedelta(seconds=60 * place + tables.random.randrange(300)),
-                "expires_at": tables.ago(NOW, -HOUR, -HOUR),
+                "expires_at": tables.ago(ZERO, -HOUR, -HOUR),
                 "spent_at": tables.one_of(None, None, None, tables.now),
                 "user_metadata": tables.one_of(None, None, {}),
                 "tries": 0,

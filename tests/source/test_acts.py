@@ -12,8 +12,8 @@ from tests.support.previous_release import FILE, parts_of
 LOCKS = re.compile(
     r"\bFOR (?:NO KEY UPDATE|UPDATE|KEY SHARE|SHARE)\b(?: OF \w+)?(?! OF)(?! SKIP LOCKED)\b|\bpg_\w*advisory\w*"
 )
-OF_ACTS = set(re.findall(r"^-- name: (\w+)", (sql.DIRECTORY / "locks.sql").read_text(), re.MULTILINE))
-NOT_OF_ACTS = {
+ACT_LOCKS = set(re.findall(r"^-- name: (\w+)", (sql.DIRECTORY / "locks.sql").read_text(), re.MULTILINE))
+OTHER_LOCKS = {
     "end_lost_access": "a batch, of a set",
     "end_access_of_documents": "a batch, of a set",
     "end_members_of_ended_organizations": "a batch, of a set",
@@ -36,39 +36,39 @@ NOT_OF_ACTS = {
 }
 
 
-def of_today() -> dict[str, str]:
+def current_texts() -> dict[str, str]:
     """Return the texts of statements, SQL functions and views, without comments and what only old nodes call."""
     previous = schema.FUNCTIONS / FILE
     old = [part.name for part in parts_of(previous.read_text())] if previous.exists() else []
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, text in bodies():
         if name not in old or name in STATEMENTS:
-            found[name] = found.get(name, "") + re.sub("--.*", "", text)
+            texts[name] = texts.get(name, "") + re.sub("--.*", "", text)
     for path in schema.FUNCTIONS.glob("*.sql"):
-        found |= {part.name: part.code for part in parts_of(path.read_text()) if part.name and part.is_view}
-    return found
+        texts |= {part.name: part.code for part in parts_of(path.read_text()) if part.name and part.is_view}
+    return texts
 
 
 def test_only_acts_lock_what_they_decide_about():
-    taking = {name for name, text in of_today().items() if LOCKS.search(text)} - OF_ACTS
-    assert sorted(taking - NOT_OF_ACTS.keys()) == []
-    assert sorted(NOT_OF_ACTS.keys() - taking) == []
+    locking = {name for name, text in current_texts().items() if LOCKS.search(text)} - ACT_LOCKS
+    assert sorted(locking - OTHER_LOCKS.keys()) == []
+    assert sorted(OTHER_LOCKS.keys() - locking) == []
 
 
 def test_only_acts_run_the_statements_that_lock():
     paths = [*ROOT.glob("*.py"), *(ROOT / "auth").rglob("*.py"), *(ROOT / "sql").glob("*.py")]
-    assert len(OF_ACTS) > 5
+    assert len(ACT_LOCKS) > 5
     assert [
         f"{path.relative_to(ROOT)}: {name}"
         for path in paths
         if path != sql.DIRECTORY / "acts.py"
-        for name in sorted(OF_ACTS & set(re.findall(r"\bqueries\.(\w+)\(", path.read_text())))
+        for name in sorted(ACT_LOCKS & set(re.findall(r"\bqueries\.(\w+)\(", path.read_text())))
     ] == []
 
 
 def test_statements_and_sql_functions_decide_about_no_refusal():
     keys = {
         name: sorted(ERRORS.keys() & set(re.findall(r"'([^'\s]+)'", text)))
-        for name, text in of_today().items()
+        for name, text in current_texts().items()
     }
     assert {name: each for name, each in keys.items() if each} == {}

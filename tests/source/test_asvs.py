@@ -20,11 +20,11 @@ ROWS = [
     )
 ]
 # The chapter, the rest and the level of each row that does not apply.
-N_A = [
+NOT_APPLICABLE = [
     (chapter, rest, level)
     for numbers in re.findall(r"^\| [^|]+ \|([0-9., ]*)\|([0-9., ]*)\|$", PAGE, re.MULTILINE)
-    for level, of_level in zip("12", numbers, strict=True)
-    for chapter, rest in re.findall(r"(\d+)(\.\d+\.\d+)", of_level)
+    for level, text in zip("12", numbers, strict=True)
+    for chapter, rest in re.findall(r"(\d+)(\.\d+\.\d+)", text)
 ]
 # The rows of levels 1 and 2 in each chapter of ASVS 5.0.0.
 CHAPTERS = {
@@ -47,16 +47,20 @@ CHAPTERS = {
     "17": (0, 7),
 }
 # The table gives the reason of each. Remove a row that has become true.
-NOT_MET_OF_LEVEL_1 = {"6.2.3", "6.2.5", "6.2.8", "7.2.4", "10.4.1", "10.4.4", "14.2.1"}
+UNMET_OF_LEVEL_1 = {"6.2.3", "6.2.5", "6.2.8", "7.2.4", "10.4.1", "10.4.4", "14.2.1"}
 
 
 def test_table_has_all_rows_of_levels_1_and_2_once():
     assert (
-        len({number + rest for number, rest, *_ in ROWS} | {number + rest for number, rest, _ in N_A}) == 253
+        len(
+            {number + rest for number, rest, *_ in ROWS}
+            | {number + rest for number, rest, _ in NOT_APPLICABLE}
+        )
+        == 253
     )
-    found = Counter((number, level) for number, _, level, *_ in [*ROWS, *N_A])
-    assert found.total() == 253
-    assert {chapter: (found[chapter, "1"], found[chapter, "2"]) for chapter in CHAPTERS} == CHAPTERS
+    counts = Counter((number, level) for number, _, level, *_ in [*ROWS, *NOT_APPLICABLE])
+    assert counts.total() == 253
+    assert {chapter: (counts[chapter, "1"], counts[chapter, "2"]) for chapter in CHAPTERS} == CHAPTERS
 
 
 def test_totals_are_those_of_the_rows():
@@ -77,9 +81,9 @@ def test_totals_are_those_of_the_rows():
 def test_yes_has_a_test_or_a_document_and_everything_else_a_reason():
     for chapter, rest, _, holds, reason in ROWS:
         number = chapter + rest
-        named = re.findall(r"`(AUTH_\w+)[=`]", reason)
-        assert set(named) <= set(settings.names()), number
-        assert holds != "setting" or named, number
+        names = re.findall(r"`(AUTH_\w+)[=`]", reason)
+        assert set(names) <= set(settings.names()), number
+        assert holds != "setting" or names, number
         assert holds == "no" or "](" in reason or reason.startswith("As "), number
 
 
@@ -87,11 +91,11 @@ def test_row_that_is_as_another_names_one_that_has_evidence():
     evidence = {number + rest: reason for number, rest, _, _, reason in ROWS if "](" in reason}
     for number, rest, _, holds, reason in ROWS:
         if holds != "no" and "](" not in reason:
-            named = re.findall(r"\d+\.\d+\.\d+", reason)
-            assert named, number + rest
-            assert set(named) <= evidence.keys(), number + rest
+            numbers = re.findall(r"\d+\.\d+\.\d+", reason)
+            assert numbers, number + rest
+            assert set(numbers) <= evidence.keys(), number + rest
 
 
 def test_level_1_is_met_but_for_what_is_known():
     unmet = {number + rest for number, rest, level, holds, _ in ROWS if level == "1" and holds != "yes"}
-    assert unmet == NOT_MET_OF_LEVEL_1
+    assert unmet == UNMET_OF_LEVEL_1

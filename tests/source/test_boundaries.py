@@ -22,11 +22,11 @@ def sql_bodies() -> Iterator[tuple[str, str]]:
             yield part.partition("(")[0], part
 
 
-def with_sql(pattern: str) -> set[str]:
+def matching_bodies(pattern: str) -> set[str]:
     return {name for name, body in sql_bodies() if re.search(pattern, body)}
 
 
-def with_call(*names: str) -> set[str]:
+def sources_calling(*names: str) -> set[str]:
     return {source for source in SOURCES if list(calls(source, *names))}
 
 
@@ -39,41 +39,41 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
         and re.fullmatch(r"g\.actor = 'service_role'|Asked\(.*'service_role'\)", ast.unparse(node))
     }
     assert homes == {"auth/web/guard.py", "auth/cli.py"}
-    assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {
-        "auth/web/guard.py"
-    }
-    asking = re.compile(r"access_tokens\.service_role\(")
-    assert {source for source in SOURCES if asking.search(read(source))} == {"auth/web/guard.py"}
+    assert sources_calling("match") & {
+        source for source in SOURCES if "service_role_keys" in read(source)
+    } == {"auth/web/guard.py"}
+    pattern = re.compile(r"access_tokens\.service_role\(")
+    assert {source for source in SOURCES if pattern.search(read(source))} == {"auth/web/guard.py"}
 
 
 def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
-    reads = {
+    statements = {
         name
         for name, body in sql_bodies()
         if name in STATEMENTS and re.search(r"(user|caller)_facts\(|user_object_from\(", body)
     } - {"insert_sign_up"}  # shows a draft, which no token can read
-    assert len(reads) == 12
-    askers = {"admit_reader", "refusal_of", "refusal_of_key"}
+    assert len(statements) == 12
+    rules = {"admit_reader", "refusal_of", "refusal_of_key"}
     readers = {
         f"{source}:{node.name}": called_in(node)
         for source in SOURCES
         for node in nodes(source)
-        if isinstance(node, ast.FunctionDef) and called_in(node) & reads
+        if isinstance(node, ast.FunctionDef) and called_in(node) & statements
     }
     assert len(readers) > 10
-    assert [reader for reader, called in readers.items() if not called & askers] == []
+    assert [reader for reader, called in readers.items() if not called & rules] == []
 
 
 def test_every_way_to_sign_in_opens_its_session_in_one_place():
     """Sessions of applications with grants have another one, which no sign-in calls."""
-    inserting = {name for name, body in sql_bodies() if re.search(r"\bINSERT INTO sessions\b", body)}
-    assert inserting & STATEMENTS.keys() == {"insert_session", "open_client_session"}
+    names = {name for name, body in sql_bodies() if re.search(r"\bINSERT INTO sessions\b", body)}
+    assert names & STATEMENTS.keys() == {"insert_session", "open_client_session"}
     homes = [source for source in SOURCES for _ in calls(source, "insert_session")]
     assert homes == ["auth/flows/sessions/token_response.py"]
 
 
 def test_each_act_of_a_caller_asks_whether_the_caller_may_do_it():
-    acting = {
+    functions = {
         f"{source}:{function.name}": function
         for source in SOURCES
         for function in nodes(source)
@@ -81,11 +81,15 @@ def test_each_act_of_a_caller_asks_whether_the_caller_may_do_it():
         for call in calls_in(function)
         if ast.unparse(call.func) in ("acts.on", "acts.begin")
     }
-    of_callers = {name: each for name, each in acting.items() if "caller.user_id" in ast.unparse(each)}
-    assert len(of_callers) > 20
+    functions_of_callers = {
+        name: each for name, each in functions.items() if "caller.user_id" in ast.unparse(each)
+    }
+    assert len(functions_of_callers) > 20
     # The act that decides about the device asks.
-    del of_callers["auth/extensions/openid/device_requests.py:enter"]
-    assert [name for name, each in of_callers.items() if "admit_caller" not in called_in(each)] == []
+    del functions_of_callers["auth/extensions/openid/device_requests.py:enter"]
+    assert [
+        name for name, each in functions_of_callers.items() if "admit_caller" not in called_in(each)
+    ] == []
 
 
 def calls_in(function: ast.FunctionDef) -> list[ast.Call]:
@@ -94,13 +98,13 @@ def calls_in(function: ast.FunctionDef) -> list[ast.Call]:
 
 def called_in(function: ast.FunctionDef) -> set[str]:
     """Return the names, without those of modules, of what a function calls."""
-    called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
-    return {ast.unparse(each).rpartition(".")[2] for each in called}
+    callees = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return {ast.unparse(each).rpartition(".")[2] for each in callees}
 
 
 def test_only_one_function_reads_a_cookie():
-    reading = re.compile(r"\.cookies\.get|\.cookies\[|HTTP_COOKIE|parse_cookie")
-    homes = {source for source in SOURCES if reading.search(read(source))}
+    pattern = re.compile(r"\.cookies\.get|\.cookies\[|HTTP_COOKIE|parse_cookie")
+    homes = {source for source in SOURCES if pattern.search(read(source))}
     assert homes == {"auth/web/cookies.py"}
 
 
@@ -110,18 +114,18 @@ def read(source: str) -> str:
 
 # Public operations that take an address and answer by whether its user has a password, which counts and hashes
 # equally: tests/core/passwords/test_legacy_hashes.py.
-PROVING = {"token", "login_admin", "verify"}
+PROVING_OPERATIONS = {"token", "login_admin", "verify"}
 
 
 def test_every_public_operation_that_takes_an_address_is_compared_for_known_and_unknown_ones():
-    taking = {
+    paths = {
         name: operation.path
         for name, operation in OPERATIONS.items()
         if not operation.schemes() and operation.method == "post" and takes_address(operation.description)
     }
-    assert taking.keys() >= PROVING
-    compared = {path for path, _body, _field in test_enumeration.REQUESTS.values()}
-    assert {path for name, path in taking.items() if name not in PROVING} == compared
+    assert paths.keys() >= PROVING_OPERATIONS
+    compared_paths = {path for path, _body, _field in test_enumeration.REQUESTS.values()}
+    assert {path for name, path in paths.items() if name not in PROVING_OPERATIONS} == compared_paths
 
 
 def takes_address(operation: dict[str, Any]) -> bool:
@@ -129,9 +133,9 @@ def takes_address(operation: dict[str, Any]) -> bool:
     return any(has_address(resolved(content["schema"])) for content in body["content"].values())
 
 
-def has_address(described: dict[str, Any]) -> bool:
-    parts = [resolved(part) for kind in ("allOf", "anyOf", "oneOf") for part in described.get(kind, [])]
-    properties = described.get("properties", {})
+def has_address(schema: dict[str, Any]) -> bool:
+    parts = [resolved(part) for kind in ("allOf", "anyOf", "oneOf") for part in schema.get(kind, [])]
+    properties = schema.get("properties", {})
     return bool({"email", "phone"} & properties.keys()) or any(map(has_address, parts))
 
 
@@ -166,7 +170,7 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
 
 
 # The modules that open connections, and their targets. The first two check each address.
-CONNECTING = {
+CONNECTING_MODULES = {
     "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
     "auth/core/passwords/leaked_ranges.py": "by bounded_http; the range API, or the operator's mirror",
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
@@ -182,19 +186,19 @@ CONNECTING = {
 
 
 def test_only_named_files_import_what_connects_to_other_machines():
-    found = {source for source in SOURCES if {"requests", "smtplib", "urllib3"} & imports(source)}
-    assert found | {"auth/core/net/sockets.py"} == CONNECTING.keys()
+    importing = {source for source in SOURCES if {"requests", "smtplib", "urllib3"} & imports(source)}
+    assert importing | {"auth/core/net/sockets.py"} == CONNECTING_MODULES.keys()
 
 
 # The modules that know the signatures of Standard Webhooks.
-SIGNING = {
+SIGNING_MODULES = {
     "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
     "auth/extensions/webhooks/command.py": "verifies what it is sent",
 }
 
 
 def test_requests_to_hooks_and_webhooks_are_signed_by_one_function():
-    assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
+    assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING_MODULES.keys()
     posting = {source for source in SOURCES if list(calls(source, "signed_headers"))}
     assert posting == {"auth/extensions/webhooks/events.py", "auth/extensions/hooks/http_hooks.py"}
 
@@ -217,15 +221,15 @@ def waiting_inside(source: str) -> Iterator[str]:
             isinstance(node, ast.With) and _TRANSACTION.fullmatch(ast.unparse(node.items[0].context_expr))
         ):
             continue
-        waiting, seen = list(node.body), set[str]()
-        while waiting:
-            for call in ast.walk(waiting.pop()):
-                called = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
-                if _FOREIGN.fullmatch(called):
-                    yield f"{source}: {called}"
-                if called in functions.keys() - seen:
-                    seen.add(called)
-                    waiting += functions[called].body
+        queue, seen = list(node.body), set[str]()
+        while queue:
+            for call in ast.walk(queue.pop()):
+                callee = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+                if _FOREIGN.fullmatch(callee):
+                    yield f"{source}: {callee}"
+                if callee in functions.keys() - seen:
+                    seen.add(callee)
+                    queue += functions[callee].body
 
 
 def test_nothing_waits_for_a_provider_or_a_hook_inside_a_transaction():
@@ -242,15 +246,15 @@ def test_nothing_waits_for_a_provider_or_a_hook_inside_a_transaction():
 
 def test_statements_that_lock_several_users_lock_them_by_their_id():
     """Without an order, two of them wait for each other; SKIP LOCKED does not wait."""
-    several = with_sql(
+    several = matching_bodies(
         r"FROM users( AS u)?\s+WHERE (u\.)?id (= ANY|IN) \([^;]*FOR (NO KEY )?UPDATE\b(?! OF \w+ SKIP| SKIP)"
     )
-    assert several - with_sql(r"ORDER BY (u\.|users\.)?id\s+FOR (NO KEY )?UPDATE") == set()
+    assert several - matching_bodies(r"ORDER BY (u\.|users\.)?id\s+FOR (NO KEY )?UPDATE") == set()
     assert {"end_lost_access", "lock_users"} <= several
 
 
 # Statements that write to the audit log.
-RECORDING = {
+RECORDING_STATEMENTS = {
     "record_acts_at": "acts at the time of an act, with their events",
     "record_refused": "refusals, which are no acts",
     "record_import": "one entry for all batches of an import",
@@ -258,7 +262,7 @@ RECORDING = {
 
 
 def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
-    assert with_sql(r"\bINSERT INTO audit_log\b") == RECORDING.keys()
+    assert matching_bodies(r"\bINSERT INTO audit_log\b") == RECORDING_STATEMENTS.keys()
     outside = {
         (source, ast.unparse(call.args[0]))
         for source in SOURCES

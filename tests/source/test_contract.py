@@ -68,8 +68,8 @@ class Operation(NamedTuple):
     description: dict[str, Any]
 
     def responses(self) -> dict[int, dict[str, Any]]:
-        described = self.description["responses"].items()
-        return {int(status): resolved(response) for status, response in described if status != "default"}
+        items = self.description["responses"].items()
+        return {int(status): resolved(response) for status, response in items if status != "default"}
 
     def schemes(self) -> set[str]:
         return {scheme for choice in self.security() for scheme in choice or {NO_CREDENTIALS}}
@@ -108,11 +108,11 @@ def views(app) -> dict[str, Any]:
 
 def layers(view: Any) -> list[tuple[str, str]]:
     """Return the file and name of a view and of its decorators, the outermost first."""
-    found = []
+    functions = []
     while view is not None:
-        found.append((view.__code__.co_filename, view.__code__.co_qualname))
+        functions.append((view.__code__.co_filename, view.__code__.co_qualname))
         view = getattr(view, "__wrapped__", None)
-    return found
+    return functions
 
 
 def guard_of(view: Any) -> str | None:
@@ -176,9 +176,9 @@ def required_members(schema: dict[str, Any]) -> set[str]:
 
 def errors_of(operation: Operation) -> set[tuple[int, str]]:
     """Return status and error_code of each error of an operation, also those in the fragment of a redirect."""
-    found = set()
+    errors = set()
     for status, response in operation.responses().items():
-        found |= {(status, error_code) for error_code in response.get("x-error-codes", ())}
+        errors |= {(status, error_code) for error_code in response.get("x-error-codes", ())}
         if status >= 400 and "application/json" in response["content"]:
             schema = response["content"]["application/json"]["schema"]
             # The schema of all errors with this status, or that of GET /health.
@@ -186,8 +186,8 @@ def errors_of(operation: Operation) -> set[tuple[int, str]]:
                 part["properties"]["code"] for part in parts(schema) if "code" in part.get("properties", ())
             ]
             assert codes[-1]["enum"] == [status]
-            found |= {(status, error_code) for error_code in schema["properties"]["error_code"]["enum"]}
-    return found
+            errors |= {(status, error_code) for error_code in schema["properties"]["error_code"]["enum"]}
+    return errors
 
 
 def test_contract_is_valid_openapi():
@@ -220,15 +220,15 @@ def test_members_of_bodies_have_no_default():
 def test_schemas_have_no_names_that_code_generators_give():
     """In Go, `NewUser` makes a `User`. Bodies and responses without a name are `SignupRequest` and the like."""
     names = set(CONTRACT["components"]["schemas"])
-    given = {f"{word}{name}" for word in ("New", "Nullable") for name in names}
+    generated = {f"{word}{name}" for word in ("New", "Nullable") for name in names}
     for name, operation in OPERATIONS.items():
         title = "".join(map(str.capitalize, name.split("_")))
-        given |= {
+        generated |= {
             f"{title}{word}" for word in ("Request", "Body", "Data", "Params", "Response", "DefaultResponse")
         }
         for status in operation.responses():
-            given |= {f"{title}{status}", f"{title}{status}Response", f"{title}Response{status}"}
-    folded = {name.casefold() for name in given}
+            generated |= {f"{title}{status}", f"{title}{status}Response", f"{title}Response{status}"}
+    folded = {name.casefold() for name in generated}
     assert {name for name in names if name.casefold() in folded} == set()
 
 
@@ -252,11 +252,11 @@ def test_choices_between_schemas_are_those_that_generated_clients_can_make():
     """They lose the members beside a choice, take the first that has its required members, and refuse two of
     `oneOf`.
     """
-    found = [node for node in nodes(CONTRACT) if {"anyOf", "oneOf"} & set(node)]
-    assert len(found) > 5
-    assert [node for node in found if not set(node) <= {"anyOf", "description"}] == []
-    choices = [resolved(node["anyOf"]) for node in found if {*chain(*node["anyOf"])} == {"$ref"}]
-    assert len(choices) == len(found)
+    objects = [node for node in nodes(CONTRACT) if {"anyOf", "oneOf"} & set(node)]
+    assert len(objects) > 5
+    assert [node for node in objects if not set(node) <= {"anyOf", "description"}] == []
+    choices = [resolved(node["anyOf"]) for node in objects if {*chain(*node["anyOf"])} == {"$ref"}]
+    assert len(choices) == len(objects)
     assert [
         (earlier, later)
         for each in choices
@@ -273,8 +273,8 @@ def test_contract_and_its_examples_have_the_version_of_the_service():
 
 
 def test_operations_say_what_they_do():
-    said = ("tags", "summary", "description")
-    assert [name for name, each in OPERATIONS.items() if not all(map(each.description.get, said))] == []
+    members = ("tags", "summary", "description")
+    assert [name for name, each in OPERATIONS.items() if not all(map(each.description.get, members))] == []
 
 
 def test_operations_describe_a_success():
@@ -323,9 +323,9 @@ def test_operations_with_a_body_say_that_it_may_be_unreadable():
         name
         for name, each in OPERATIONS.items()
         if "application/json" in resolved(each.description.get("requestBody", {})).get("content", {})
-        for refused in [resolved(each.description["responses"]["400"])["content"]["application/json"]]
+        for content in [resolved(each.description["responses"]["400"])["content"]["application/json"]]
         if "bad_json"
-        not in refused["schema"].get("properties", {}).get("error_code", {}).get("enum", ["bad_json"])
+        not in content["schema"].get("properties", {}).get("error_code", {}).get("enum", ["bad_json"])
     ] == []
 
 
@@ -342,18 +342,18 @@ def reason(problem: ValidationError) -> str:
     """Return what is wrong, without the object that many messages begin with."""
     if problem.context:
         return " or ".join(map(reason, problem.context))
-    said = problem.message.replace(repr(problem.instance), "it")
-    return f"{said} ({problem.validator} of {problem.json_path})"
+    message = problem.message.replace(repr(problem.instance), "it")
+    return f"{message} ({problem.validator} of {problem.json_path})"
 
 
 def test_examples_match_their_schemas():
     assert len(list(examples())) > 2_000
-    found = [
+    problems = [
         f"{reason(problem)}: {place}"
         for place, value, schema in examples()
         for problem in OAS30Validator(schema, format_checker=oas30_format_checker).iter_errors(value)
     ]
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 def test_reason_of_a_wrong_example_is_told_without_the_example():
@@ -376,16 +376,16 @@ def test_responses_have_no_undescribed_members():
 
 def test_combined_objects_have_no_more_members_than_their_parts():
     for name, schema in resolved(CONTRACT["components"]["schemas"]).items():
-        most = [part["maxProperties"] for part in parts(schema) if "maxProperties" in part]
-        if most:
-            described = [part for part in parts(schema) if "properties" in part]
-            members = [set(part["properties"]) for part in described]
-            assert most == [len(set().union(*members))], f"openapi.yaml: maxProperties of {name}"
+        bounds = [part["maxProperties"] for part in parts(schema) if "maxProperties" in part]
+        if bounds:
+            objects = [part for part in parts(schema) if "properties" in part]
+            members = [set(part["properties"]) for part in objects]
+            assert bounds == [len(set().union(*members))], f"openapi.yaml: maxProperties of {name}"
             # Only users with factors or memberships have the members, and only some sign-ins the others.
             optional = {"factors", "organizations", "weak_password"}
             if name in ("VerifiedSession", "ChangedUser"):
                 optional |= {"recent_changes", "password_removed", "ways_to_sign_in"}
-            required = [set(part.get("required", ())) for part in described]
+            required = [set(part.get("required", ())) for part in objects]
             assert required == [names - optional for names in members], name
 
 
@@ -393,8 +393,8 @@ def test_every_component_is_used():
     text = OPENAPI.read_text()
     assert [
         name
-        for kind, named in CONTRACT["components"].items()
-        for name in named
+        for kind, components in CONTRACT["components"].items()
+        for name in components
         if kind != "securitySchemes" and f'"#/components/{kind}/{name}"' not in text
     ] == []
 
@@ -404,14 +404,14 @@ def test_docs_errors_lists_exactly_the_errors_of_the_operations():
     rows = re.findall(r"^- (`[\w`, ]+`) \(([0-9, ]+)\): ", page, re.MULTILINE)
     pairs = [
         (int(status), code)
-        for codes, said in rows
+        for codes, statuses in rows
         for code in codes.split(", ")
-        for status in said.split(",")
+        for status in statuses.split(",")
     ]
-    documented = {(status, code.strip("`")) for status, code in pairs}
-    assert len(documented) == len(pairs)
-    described = {error for operation in OPERATIONS.values() for error in errors_of(operation)}
-    assert documented == described | OUTSIDE_OF_ROUTES
+    listed = {(status, code.strip("`")) for status, code in pairs}
+    assert len(listed) == len(pairs)
+    errors = {error for operation in OPERATIONS.values() for error in errors_of(operation)}
+    assert listed == errors | OUTSIDE_OF_ROUTES
 
 
 HEALTHY = CONTRACT["paths"]["/health"]["get"]["responses"]["200"]["content"]["application/json"]["example"]
@@ -419,10 +419,10 @@ HEALTHY = CONTRACT["paths"]["/health"]["get"]["responses"]["200"]["content"]["ap
 
 def check_health(status: int = 200, path: str = "/health", body: Any = HEALTHY, **headers: str) -> None:
     """Check a response to GET /health."""
-    named = {"X-Request-Id": "0123456789", "Content-Type": "application/json"}
-    named |= {name.replace("_", "-"): value for name, value in headers.items()}
-    present = {name: value for name, value in named.items() if value}
-    check(EnvironBuilder(path).get_request(), Response(json.dumps(body), status, present))
+    all_headers = {"X-Request-Id": "0123456789", "Content-Type": "application/json"}
+    all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+    sent_headers = {name: value for name, value in all_headers.items() if value}
+    check(EnvironBuilder(path).get_request(), Response(json.dumps(body), status, sent_headers))
 
 
 @pytest.mark.parametrize(

@@ -42,24 +42,24 @@ INSTALLATION = {
     index: re.compile(rf"(?<![\w/-])({commands})(?= )([^`\n;&|)\"]*)") for index, commands in COMMANDS.items()
 }
 # Their other arguments are those of the package's own command.
-TAKE_ONE = ("run", "exec", "dlx", "uvx", "npx", "bunx")
-WITH_VALUE = {"-c", "-r", "-e", "--constraint", "--requirement", "--editable", "--python", "--outdir"}
+RUNNERS = ("run", "exec", "dlx", "uvx", "npx", "bunx")
+OPTIONS_WITH_VALUE = {"-c", "-r", "-e", "--constraint", "--requirement", "--editable", "--python", "--outdir"}
 SKIPPED = {"node_modules", "var", "__pycache__", "target", "build", "dist"}
-OWN = Path(__file__).resolve()
+THIS_FILE = Path(__file__).resolve()
 
 
-def names(text: str) -> Iterator[tuple[str, str]]:
+def packages_in(text: str) -> Iterator[tuple[str, str]]:
     """Yield the index and name of each package that commands in a text install, but for files and folders."""
     for index, installation in INSTALLATION.items():
         for match in installation.finditer(text):
             arguments = iter(shlex.split(match[2].replace("'", " ").partition(" #")[0]))
             for argument in arguments:
-                if argument in WITH_VALUE:
+                if argument in OPTIONS_WITH_VALUE:
                     next(arguments, None)
                 elif not argument.startswith(("-", ".", "/", "$")) and not argument.endswith(".whl"):
                     name = re.match(r"@?[\w./-]+", argument)
                     yield index, (name[0] if name else argument).lower()
-                    if match[1].endswith(TAKE_ONE):
+                    if match[1].endswith(RUNNERS):
                         break
 
 
@@ -67,23 +67,23 @@ def documents() -> Iterator[Path]:
     """Yield all files of the checkout: comments and docstrings advise too."""
     for folder, folders, files in os.walk(CHECKOUT):
         folders[:] = [name for name in folders if name not in SKIPPED and not name.startswith(".")]
-        yield from (Path(folder, name) for name in sorted(files) if Path(folder, name) != OWN)
+        yield from (Path(folder, name) for name in sorted(files) if Path(folder, name) != THIS_FILE)
 
 
-def found() -> dict[tuple[str, str], list[str]]:
+def packages_of_documents() -> dict[tuple[str, str], list[str]]:
     """Return the documents by the packages that they install."""
-    found: dict[tuple[str, str], list[str]] = {}
+    paths: dict[tuple[str, str], list[str]] = {}
     for path in documents():
-        for package in names(path.read_text(errors="replace")):
-            found.setdefault(package, []).append(str(path.relative_to(CHECKOUT)))
-    return found
+        for package in packages_in(path.read_text(errors="replace")):
+            paths.setdefault(package, []).append(str(path.relative_to(CHECKOUT)))
+    return paths
 
 
 def test_documents_install_only_packages_whose_owner_is_known():
-    known = {(index, name) for index, owners in OWNERS.items() for name in owners}
-    packages = found()
-    assert {package: where for package, where in packages.items() if package not in known} == {}
-    assert known - packages.keys() == set()
+    owned = {(index, name) for index, owners in OWNERS.items() for name in owners}
+    packages = packages_of_documents()
+    assert {package: where for package, where in packages.items() if package not in owned} == {}
+    assert owned - packages.keys() == set()
 
 
 @cases(
@@ -100,4 +100,4 @@ def test_documents_install_only_packages_whose_owner_is_known():
     ],
 )
 def test_command_that_installs_a_package_by_name_is_found(text, expected):
-    assert list(names(text)) == expected
+    assert list(packages_in(text)) == expected

@@ -31,10 +31,10 @@ def below(layer: str) -> frozenset[str]:
         return frozenset()
     if TABLE[layer] == "anything":
         return frozenset(TABLE)
-    named = set(TABLE[layer].removesuffix(" and below").split(", "))
+    layers = set(TABLE[layer].removesuffix(" and below").split(", "))
     if TABLE[layer].endswith(" and below"):
-        named |= {lower for name in named for lower in below(name)}
-    return frozenset(named)
+        layers |= {lower for name in layers for lower in below(name)}
+    return frozenset(layers)
 
 
 def module_of(path: Path) -> str:
@@ -65,11 +65,11 @@ def imports_of(path: Path) -> set[str]:
 
 @functools.cache
 def own_imports(module: str) -> set[str]:
-    found = set()
+    modules = set()
     for name in imports_of(MODULES[module]):
-        known = [candidate for candidate in (name, name.rpartition(".")[0]) if candidate in MODULES]
-        found |= set(known[:1])
-    return found - {module, "auth"}
+        candidates = [candidate for candidate in (name, name.rpartition(".")[0]) if candidate in MODULES]
+        modules |= set(candidates[:1])
+    return modules - {module, "auth"}
 
 
 def cycle_from(module: str, path: tuple[str, ...] = ()) -> tuple[str, ...] | None:
@@ -77,8 +77,8 @@ def cycle_from(module: str, path: tuple[str, ...] = ()) -> tuple[str, ...] | Non
     if module in path:
         return path[path.index(module) :]
     for imported in sorted(own_imports(module)):
-        if module not in FREE_OF_CYCLES and (found := cycle_from(imported, (*path, module))):
-            return found
+        if module not in FREE_OF_CYCLES and (cycle := cycle_from(imported, (*path, module))):
+            return cycle
     FREE_OF_CYCLES.add(module)
     return None
 
@@ -104,12 +104,12 @@ def test_no_extension_imports_another():
         module for module in MODULES if module != "auth.extensions" and layer_of(module) == "extensions"
     ]
     assert len(extensions) > 80
-    own = {module: f"auth.extensions.{module.split('.')[2]}" for module in extensions}
+    packages = {module: f"auth.extensions.{module.split('.')[2]}" for module in extensions}
     assert [
         (module, name)
         for module in extensions
         for name in own_imports(module)
-        if layer_of(name) == "extensions" and not f"{name}.".startswith(f"{own[module]}.")
+        if layer_of(name) == "extensions" and not f"{name}.".startswith(f"{packages[module]}.")
     ] == []
 
 

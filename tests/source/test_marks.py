@@ -12,13 +12,13 @@ FILES = {path.stem for path in (AUTH / "html" / "templates" / "marks").glob("*.s
 _CHOICE = re.compile(r"^.*marks(?:/| =).*$", re.MULTILINE)
 
 
-def named() -> set[str]:
+def names_in_code() -> set[str]:
     """Return the quoted words of all lines that choose a mark, and the names in paths of marks."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in (*AUTH.rglob("*.html"), *AUTH.rglob("*.py")):
         for line in _CHOICE.findall(Path(path).read_text()):
-            found |= {*re.findall(r"marks/(\w+)\.svg", line), *re.findall(r"[\"'](\w+)[\"']", line)}
-    return found
+            names |= {*re.findall(r"marks/(\w+)\.svg", line), *re.findall(r"[\"'](\w+)[\"']", line)}
+    return names
 
 
 def test_each_mark_that_a_page_names_has_a_file():
@@ -32,9 +32,9 @@ def test_each_mark_that_a_page_names_has_a_file():
 
 def test_readme_names_exactly_our_own_marks():
     readme = (AUTH / "html" / "templates" / "marks" / "README.md").read_text()
-    own = readme.partition("our own:")[2]
-    assert {*re.findall(r"`(\w+)\.svg`", own)} == FILES - PRESETS.keys()
+    list_of_own = readme.partition("our own:")[2]
+    assert {*re.findall(r"`(\w+)\.svg`", list_of_own)} == FILES - PRESETS.keys()
 
 
 def test_each_file_is_the_mark_of_a_preset_or_named_by_a_page():
-    assert FILES - named() - PRESETS.keys() == set()
+    assert FILES - names_in_code() - PRESETS.keys() == set()

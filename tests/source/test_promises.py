@@ -20,8 +20,8 @@ BODIES = dict(sql_bodies())
 
 def number_in(name: str, pattern: str) -> int:
     """Return the number that a statement or function has."""
-    (found,) = re.findall(pattern, BODIES[name])
-    return int(found)
+    (number,) = re.findall(pattern, BODIES[name])
+    return int(number)
 
 
 CODES_A_DAY = constants.WRONG_CODES_A_DAY
@@ -119,9 +119,9 @@ PROMISES: list[tuple[str, str, float]] = [
 @pytest.mark.parametrize(("document", "words", "number"), PROMISES)
 def test_number_of_a_document_is_that_of_the_code(document: str, words: str, number: Any):
     text = re.sub(r"\s+", " ", (DOCS / document).read_text())
-    found = re.findall(words, text)
-    assert {WORDS.get(each.lower(), each) for each in found} <= {int(number), str(int(number))}
-    assert (bool(found), number) == (True, int(number))
+    matches = re.findall(words, text)
+    assert {WORDS.get(each.lower(), each) for each in matches} <= {int(number), str(int(number))}
+    assert (bool(matches), number) == (True, int(number))
 
 
 def test_guide_of_webhooks_explains_each_event():

@@ -13,19 +13,19 @@ from tests.source.test_structure import SOURCES, imports, nodes, strings
 from tests.support.contract import OPENAPI
 
 RULES = [source for source in SOURCES if source.startswith("auth/rules/")]
-OF_CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter", "random", "environ"}
+CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter", "random", "environ"}
 
 
 def test_rules_import_only_each_other_and_the_standard_library():
     assert len(RULES) > 10
     assert {package for source in RULES for package in imports(source)} - sys.stdlib_module_names == {"auth"}
-    own = [
+    modules = [
         node.module
         for source in RULES
         for node in nodes(source)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("auth")
     ]
-    assert [module for module in own if not (module or "").startswith("auth.rules.")] == []
+    assert [module for module in modules if not (module or "").startswith("auth.rules.")] == []
 
 
 def test_architecture_page_lists_each_file_of_the_rules():
@@ -43,14 +43,14 @@ def test_architecture_page_shows_an_act_of_the_code():
 
 def test_rules_have_no_clock():
     """The only one is the `now` of a fact."""
-    asked = [
+    uses = [
         (source, ast.unparse(node))
         for source in RULES
         for node in nodes(source)
-        if isinstance(node, ast.Attribute) and node.attr in OF_CLOCKS
+        if isinstance(node, ast.Attribute) and node.attr in CLOCKS
         if node.attr != "now" or ast.unparse(node.value) == "datetime"
     ]
-    assert asked == []
+    assert uses == []
 
 
 def test_nobody_hands_over_a_fact_and_its_own_now():

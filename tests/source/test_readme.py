@@ -15,36 +15,38 @@ def test_readme_names_this_version():
     assert f"\n## {__version__} " in (CHECKOUT / "CHANGELOG.md").read_text()
 
 
-def named_addresses(url: str) -> dict[str, set[str]]:
+def wrong_addresses(url: str) -> dict[str, set[str]]:
     """Return, by document, what it lacks of an address, or clones instead of it."""
     paths = (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"))
     pages = {str(path.relative_to(CHECKOUT)): path.read_text() for path in paths}
-    found = {name: set(re.findall(r"git clone (https?:\S+)", text)) - {url} for name, text in pages.items()}
+    addresses = {
+        name: set(re.findall(r"git clone (https?:\S+)", text)) - {url} for name, text in pages.items()
+    }
     for name in ("README.md", "SECURITY.md", "docs/releasing.md"):
         if url not in pages[name]:
-            found[name] = {url}
-    return {name: wrong for name, wrong in found.items() if wrong}
+            addresses[name] = {url}
+    return {name: urls for name, urls in addresses.items() if urls}
 
 
 def test_documents_name_the_address_that_the_manifest_names():
     manifest = configparser.ConfigParser()
     manifest.read(CHECKOUT / "setup.cfg")
-    assert named_addresses(manifest["metadata"]["url"]) == {}
+    assert wrong_addresses(manifest["metadata"]["url"]) == {}
     # It is empty until the repository is public; then these need it.
     elsewhere = "https://git.example.com/latchkey"
-    assert {"README.md", "SECURITY.md", "docs/releasing.md"} <= named_addresses(elsewhere).keys()
+    assert {"README.md", "SECURITY.md", "docs/releasing.md"} <= wrong_addresses(elsewhere).keys()
 
 
 def test_readme_says_what_a_machine_carries_as_the_benchmark_measured_it():
     rows = dict(re.findall(r"^\| (.*?) +\| +([\d,.]+)", PAGE.read_text(), re.MULTILINE))
     figures = {name: float(value.replace(",", "")) for name, value in rows.items()}
-    carried = [
+    claims = [
         f"{figures['log-ins a second']:.0f} log-ins",
         f"{round(figures['GET /user a second'], -2):,.0f} requests a second",
         f"{figures['memory, with Postgres, idle']:.0f} to "
         f"{figures['memory, with Postgres, after 100,000 requests']:.0f} MiB",
     ]
-    assert [each for each in carried if each not in README] == []
+    assert [each for each in claims if each not in README] == []
 
 
 def test_readme_leads_to_the_index_of_all_guides():

@@ -11,7 +11,7 @@ from tests.source.test_structure import SOURCES, nodes
 from tests.support import sentences
 
 # Where each `ValueError` is a mistake in a setting.
-OF_SETTINGS = re.compile(r"auth/core/(settings/.*|tokens/claim_rules)\.py")
+SETTINGS_MODULES = re.compile(r"auth/core/(settings/.*|tokens/claim_rules)\.py")
 # What operators read of a command or a start, and what commands quote.
 FAILURES = {"SettingsError", "ProgrammingError", "ClickException", "UsageError", "BadParameter"}
 
@@ -43,16 +43,16 @@ def lines(source: str) -> Iterator[str]:
             yield from (text for argument in node.exc.args[:1] for text in templates(argument))
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "sys.exit":
             yield from (text for argument in node.args for text in templates(argument))
-        elif isinstance(node, ast.Call) and OF_SETTINGS.fullmatch(source):
+        elif isinstance(node, ast.Call) and SETTINGS_MODULES.fullmatch(source):
             yield from mistakes(node)
 
 
 def mistakes(call: ast.Call) -> Iterator[str]:
     """Yield the mistakes in a setting that a call raises or declares."""
-    told = [keyword.value for keyword in call.keywords if keyword.arg == "error"]
+    arguments = [keyword.value for keyword in call.keywords if keyword.arg == "error"]
     if name_of(call.func) in ("ValueError", "matching", "_refusal"):
-        told += call.args[-1:]
-    for text in (text for argument in told for text in templates(argument)):
+        arguments += call.args[-1:]
+    for text in (text for argument in arguments for text in templates(argument)):
         yield sentence(ValueError(text.rstrip(".")))
 
 
@@ -67,8 +67,8 @@ LINES = [
 
 def test_failure_is_printed_with_its_remedy():
     assert len(LINES) > 60
-    found = {place: sentences.problem_of_failure(place[1]) for place in LINES}
-    assert {place: problem for place, problem in found.items() if problem} == {}
+    problems = {place: sentences.problem_of_failure(place[1]) for place in LINES}
+    assert {place: problem for place, problem in problems.items() if problem} == {}
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,15 @@ def calls(source: str, *names: str) -> Iterator[ast.Call]:
     """Yield the calls of functions or methods with these names."""
     for node in nodes(source):
         if isinstance(node, ast.Call):
-            called = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
-            if called in names:
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            if name in names:
                 yield node
 
 
 def first_arguments(*names: str) -> set[str]:
     """Return the literal first arguments of all calls of functions or methods with these names."""
-    found = [call.args[0] for source in SOURCES for call in calls(source, *names) if call.args]
-    return {text for text in map(string_of, found) if text}
+    arguments = [call.args[0] for source in SOURCES for call in calls(source, *names) if call.args]
+    return {text for text in map(string_of, arguments) if text}
 
 
 def sub_selects(text: str) -> Iterator[str]:
@@ -112,17 +112,17 @@ def test_no_sub_select_after_in_limits_or_locks_rows():
     """Postgres may evaluate `IN (SELECT … LIMIT)` for each compared row; it evaluates ARRAY(…) and WITH once."""
     texts = {str(path): path.read_text() for path in [schema.SCHEMA, *sql.DIRECTORY.rglob("*.sql")]}
     assert [
-        f"{name}: {within}"
+        f"{name}: {sub_select}"
         for name, text in texts.items()
-        for within in sub_selects(text)
-        if re.search("LIMIT|OFFSET|FOR UPDATE", within)
+        for sub_select in sub_selects(text)
+        if re.search("LIMIT|OFFSET|FOR UPDATE", sub_select)
     ] == []
 
 
 def test_each_advisory_lock_has_its_own_number():
-    taken = [int(number) for _, body in bodies() for number in re.findall(r"\b7239\d{6}\b", body)]
-    assert len(taken) == 8
-    assert len({schema.SCHEMA_LOCK, *taken}) == 9
+    numbers = [int(number) for _, body in bodies() for number in re.findall(r"\b7239\d{6}\b", body)]
+    assert len(numbers) == 8
+    assert len({schema.SCHEMA_LOCK, *numbers}) == 9
     assert len(re.findall(r"pg_(?:try_)?advisory\w*\((?!%s|7239)", SQL)) == 0
 
 
@@ -183,8 +183,8 @@ def test_every_raised_error_is_in_the_table_of_errors():
 
 
 def test_table_and_contract_have_the_same_error_codes():
-    listed = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
-    assert {key.rpartition(".")[2] for key in ERRORS} == listed
+    codes = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
+    assert {key.rpartition(".")[2] for key in ERRORS} == codes
 
 
 # The texts that people read in their language. The console, the page of messages and texts for operators are in
@@ -199,14 +199,14 @@ IN_ENGLISH = re.compile("console|dev_inbox|user_tab")
 def templates_for_people() -> dict[str, str]:
     """Return the templates that are shown in five languages, by their names."""
     paths = [path for path in (ROOT / "auth").rglob("templates/**/*.*") if path.suffix in (".html", ".txt")]
-    named = {str(path.relative_to(ROOT)): path for path in paths}
-    shown = {
+    paths_by_name = {str(path.relative_to(ROOT)): path for path in paths}
+    templates = {
         name: path.read_text()
-        for name, path in named.items()
+        for name, path in paths_by_name.items()
         if IN_FIVE_LANGUAGES.match(name) and not IN_ENGLISH.search(name)
     }
-    assert len(shown) > 50
-    return shown
+    assert len(templates) > 50
+    return templates
 
 
 def test_templates_for_people_contain_no_words():
@@ -214,25 +214,25 @@ def test_templates_for_people_contain_no_words():
     words = {}
     for name, source in templates_for_people().items():
         text = re.sub(r"{#.*?#}|{{.*?}}|{%.*?%}", "", source, flags=re.DOTALL)
-        said = " ".join(re.findall(r' (?:alt|title|placeholder|aria-label)="([^"]*)"', text))
-        shown = re.sub(r' [a-z-]+="[^"]*"|&[a-z]+;|<style.*?</style>', "", text, flags=re.DOTALL)
-        shown = re.sub("<[^>]*>| (autofocus|required|open)", "", shown)
-        words[name] = re.findall("[A-Za-z]{2,}", f"{shown} {said}")
-    assert {name: found for name, found in words.items() if found} == {}
+        attributes = " ".join(re.findall(r' (?:alt|title|placeholder|aria-label)="([^"]*)"', text))
+        content = re.sub(r' [a-z-]+="[^"]*"|&[a-z]+;|<style.*?</style>', "", text, flags=re.DOTALL)
+        content = re.sub("<[^>]*>| (autofocus|required|open)", "", content)
+        words[name] = re.findall("[A-Za-z]{2,}", f"{content} {attributes}")
+    assert {name: names for name, names in words.items() if names} == {}
 
 
 def test_python_of_pages_and_messages_contains_no_sentence():
     sources = [each for each in SOURCES if IN_FIVE_LANGUAGES.match(each) and not IN_ENGLISH.search(each)]
     sentence = re.compile("[A-Z][a-z’']*[ ,].*[a-z][.?!…]$")
-    found = {source: [text for text in strings(source) if sentence.match(text)] for source in sources}
-    assert {source: texts for source, texts in found.items() if texts} == {}
+    sentences = {source: [text for text in strings(source) if sentence.match(text)] for source in sources}
+    assert {source: texts for source, texts in sentences.items() if texts} == {}
 
 
 def test_docs_settings_explains_exactly_the_settings():
-    explained = list(table("settings.md"))
-    of_providers = [f"{PROVIDER_PREFIX}<NAME>_{suffix}" for suffix in SUFFIXES]
-    assert [name for name in explained if name.startswith(PROVIDER_PREFIX)] == of_providers
-    others = [name for name in explained if not name.startswith(PROVIDER_PREFIX)]
+    documented = list(table("settings.md"))
+    provider_settings = [f"{PROVIDER_PREFIX}<NAME>_{suffix}" for suffix in SUFFIXES]
+    assert [name for name in documented if name.startswith(PROVIDER_PREFIX)] == provider_settings
+    others = [name for name in documented if not name.startswith(PROVIDER_PREFIX)]
     missing = [
         f"docs/settings.md: no row of {name}, {place_of(name)}"
         for name in settings.names()
@@ -266,14 +266,14 @@ def test_docs_settings_shows_the_defaults(tmp_path, monkeypatch):
     }
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    without = settings.load(os.devnull, missing_secrets="ignore")
-    shown = defaults.keys() & {*settings.names()}
-    assert len(shown) > 80
+    unset = settings.load(os.devnull, missing_secrets="ignore")
+    documented = defaults.keys() & {*settings.names()}
+    assert len(documented) > 80
     wrong = []
-    for name in shown:
+    for name in documented:
         with monkeypatch.context() as patch:
             patch.setenv(name, defaults[name])
-            wrong += [name] if settings.load(os.devnull, missing_secrets="ignore") != without else []
+            wrong += [name] if settings.load(os.devnull, missing_secrets="ignore") != unset else []
     assert wrong == []
 
 

@@ -13,9 +13,9 @@ from tests.support.cases import cases
 
 @pytest.fixture
 def db(database_url, database):
-    opened = Database(database_url, size=3, origin=lambda: {"actor": "service"})
-    yield opened
-    opened.close()
+    db = Database(database_url, size=3, origin=lambda: {"actor": "service"})
+    yield db
+    db.close()
 
 
 def record(act):
@@ -66,9 +66,9 @@ def test_facts_are_those_that_the_previous_holder_of_the_lock_wrote(db, database
             return person
 
     with database.locked("users", alice.id, "UPDATE users SET role = 'editor' WHERE id = %s") as change:
-        waiting = change.start(read)
+        future = change.start(read)
         before_commit = database.now()
-    person = waiting.result()
+    person = future.result()
     assert person.role == "editor"
     assert person.now > before_commit
 
@@ -111,8 +111,8 @@ def test_refresh_reads_the_session_as_the_previous_holder_of_the_lock_wrote_it(p
             return row
 
     with database.locked("sessions", session.id, "UPDATE sessions SET counter = 7 WHERE id = %s") as change:
-        waiting = change.start(read)
+        future = change.start(read)
         before_commit = database.now()
-    row = waiting.result()
+    row = future.result()
     assert row.counter == 7
     assert row.now > before_commit

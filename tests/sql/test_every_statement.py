@@ -24,14 +24,14 @@ PLANNED = "SELECT name, custom_plans FROM pg_prepared_statements"
 )
 def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bob, database, database_url):
     """Those of the caller and of the session alone, and none of a session that another user has."""
-    own, foreign = alice.open_session(), bob.open_session()
+    own_session, foreign_session = alice.open_session(), bob.open_session()
     database.run("UPDATE users SET banned_until = now() + interval '1 hour' WHERE id = %(id)s", id=bob.id)
     values = dict.fromkeys(statement.parameters) | {"caller_id": alice.id, "refresh_token_lifetime": 3600}
     with contextlib.closing(psycopg2.connect(database_url)) as connection:
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
-        for session, wanted in ((own, "insufficient_aal"), (foreign, "session_not_found")):
+        for session, refusal in ((own_session, "insufficient_aal"), (foreign_session, "session_not_found")):
             cursor.execute(statement.direct, values | {"caller_session_id": session.id})
-            assert [_refusal(row) for row in cursor] == [wanted]
+            assert [_refusal(row) for row in cursor] == [refusal]
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_lock_of_users_is_not_planned_at_each_execution(parts, alice):
     session = alice.sign_in()
     for _ in range(8):
         assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
-    planned = dict(_run(parts, f"RESET plan_cache_mode; {PLANNED}"))
-    assert planned["lock_users"] - before.get("lock_users", 0) <= 5
+    after = dict(_run(parts, f"RESET plan_cache_mode; {PLANNED}"))
+    assert after["lock_users"] - before.get("lock_users", 0) <= 5
 
 
 def _run(parts, text):

@@ -46,8 +46,8 @@ def test_refused_connection_is_an_error_that_names_host_and_port_but_no_password
     port = free_port()
     with pytest.raises(psycopg2.OperationalError) as raised:
         connect(f"postgresql://auth:topsecret@127.0.0.1:{port}/auth")
-    where = f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
-    assert str(raised.value).startswith(where)
+    message = f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
+    assert str(raised.value).startswith(message)
     assert "topsecret" not in str(raised.value)
 
 
@@ -55,8 +55,8 @@ def test_error_names_each_host_that_serves_nobody():
     ports = [free_port(), free_port()]
     with pytest.raises(psycopg2.OperationalError) as raised:
         connect("postgresql://auth@127.0.0.1:{},127.0.0.1:{}/auth".format(*ports))
-    refused = re.findall(r"port (\d+) failed: Connection refused", str(raised.value))
-    assert refused == [str(port) for port in ports]
+    named_ports = re.findall(r"port (\d+) failed: Connection refused", str(raised.value))
+    assert named_ports == [str(port) for port in ports]
 
 
 def test_postgres_that_is_too_old_is_refused_with_its_version(database_url, monkeypatch):
@@ -78,9 +78,9 @@ def test_connection_has_its_own_casters_for_the_types_that_statements_return(dat
             "  JOIN pg_type AS t ON t.oid = returned"
             " WHERE t.typname <> 'void'"
         )
-        returned = {oid for (oid,) in cursor.fetchall()}
-        assert returned - connection.string_types.keys() == set()
-        assert len(returned) > 5
+        oids = {oid for (oid,) in cursor.fetchall()}
+        assert oids - connection.string_types.keys() == set()
+        assert len(oids) > 5
 
 
 @pytest.fixture
@@ -194,11 +194,11 @@ class TestPostgresThatRefusesConnections:
     def test_pool_grows_again_by_one_connection_a_time(self, limited, monkeypatch, all_rows):
         monkeypatch.setattr("sql.pool._PAUSE", 60.0)
         role = parse_dsn(limited)["user"]
-        counted = "SELECT count(*) FROM pg_stat_activity WHERE usename = %(role)s"
+        statement = "SELECT count(*) FROM pg_stat_activity WHERE usename = %(role)s"
         with closing(Pool(limited, size=8)) as pool, ThreadPoolExecutor(12) as threads:
             list(threads.map(lambda _: self.use(pool), range(12)))
             # A connection that the pool has closed counts until its process has ended.
-            wait_until(lambda: all_rows.value(counted, role=role) <= pool.size)
+            wait_until(lambda: all_rows.value(statement, role=role) <= pool.size)
             smaller = pool.size
             assert smaller in SMALLER
             monkeypatch.setattr(pool, "_grows_at", 0.0)
@@ -236,12 +236,12 @@ def test_pool_is_as_large_as_before_after_all_its_connections_were_ended(pool, d
 
 
 def test_requests_at_once_fail_while_postgres_is_away_and_try_once_each():
-    away = Pool(f"postgresql://user@127.0.0.1:{free_port()}/none", size=8)
+    pool = Pool(f"postgresql://user@127.0.0.1:{free_port()}/none", size=8)
 
     def ask(_number: int) -> None:
-        with pytest.raises(psycopg2.OperationalError, match="refused"), away.connection():
+        with pytest.raises(psycopg2.OperationalError, match="refused"), pool.connection():
             pass
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(ask, range(24)))
-    assert (away._open, away.size) == (0, 8)
+    assert (pool._open, pool.size) == (0, 8)

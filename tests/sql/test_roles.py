@@ -28,12 +28,12 @@ def as_requests(url_of_requests: str, database: Rows) -> Iterator[Callable[..., 
     with closing(psycopg2.connect(url_of_requests)) as connection:
         connection.autocommit = True
 
-        def run(statement: str, **parameters: Any) -> list[Any]:
+        def run_as_requests(statement: str, **parameters: Any) -> list[Any]:
             with connection.cursor() as cursor:
                 cursor.execute(statement, parameters)
                 return cursor.fetchall() if cursor.description else []
 
-        yield run
+        yield run_as_requests
 
 
 class TestPowers:
@@ -43,28 +43,28 @@ class TestPowers:
             (False,) * 5
         ]
         assert as_requests("SELECT rolname FROM pg_roles WHERE pg_has_role(oid, 'MEMBER')") == [("latchkey",)]
-        owned = "SELECT classid::regclass FROM pg_shdepend WHERE refobjid = current_user::regrole AND deptype = 'o'"
-        assert as_requests(owned) == []
+        owned_objects = "SELECT classid::regclass FROM pg_shdepend WHERE refobjid = current_user::regrole AND deptype = 'o'"
+        assert as_requests(owned_objects) == []
 
     def test_role_writes_rows_of_all_tables_but_those_of_the_owner(self, as_requests):
         rights = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"]
         if as_requests("SELECT current_setting('server_version_num')::integer >= 170000") == [(True,)]:
             rights.append("MAINTAIN")
-        granted = as_requests(
+        rows = as_requests(
             "SELECT c.relname, array_agg(name ORDER BY name)"
             "  FROM pg_class AS c CROSS JOIN unnest(%(rights)s) AS name"
             " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind NOT IN ('i', 'c') AND has_table_privilege(c.oid, name)"
             " GROUP BY c.relname",
             rights=rights,
         )
-        all_of = {
+        expected = {
             name: ["DELETE", "INSERT", "SELECT", "UPDATE"]
             for (name,) in as_requests(
                 "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('i', 'c')"
             )
         }
-        assert dict(granted) == all_of | {name: ["SELECT"] for name in READ_ONLY}
-        assert all_of.keys() > READ_ONLY
+        assert dict(rows) == expected | {name: ["SELECT"] for name in READ_ONLY}
+        assert expected.keys() > READ_ONLY
 
     @pytest.mark.parametrize(
         "statement",
@@ -215,7 +215,7 @@ CREATE_IN = "GRANT USAGE, CREATE ON SCHEMA {} TO own_requests"
 
 
 @pytest.mark.parametrize(
-    ("made", "path", "problem", "remedy"),
+    ("new_schema", "path", "problem", "remedy"),
     [
         ("elsewhere", "elsewhere", "no schema has been selected to create in", CREATE_IN.format("elsewhere")),
         (
@@ -241,11 +241,11 @@ CREATE_IN = "GRANT USAGE, CREATE ON SCHEMA {} TO own_requests"
     ],
 )
 def test_role_that_may_not_create_tables_is_given_the_statement_for_its_schema(
-    owned, make_role, all_rows, made, path, problem, remedy
+    owned, make_role, all_rows, new_schema, path, problem, remedy
 ):
     owner = owned()
     requests = as_role(owner, make_role("own_requests"))
-    run(owner, f"CREATE SCHEMA {made}; SELECT 1")
+    run(owner, f"CREATE SCHEMA {new_schema}; SELECT 1")
     all_rows.run(f"ALTER ROLE own_requests SET search_path = {path}")
     with pytest.raises(psycopg2.ProgrammingError) as raised:
         schema.apply(requests)

@@ -17,7 +17,9 @@ from tests.support.server import at_once
 pytest_plugins = ["tests.support.role_fixtures"]
 
 NEW = ["schema.sql", "functions"]
-RECORDED = """SELECT record_acts_at(now(), '{"actor": "service"}', NULL, NULL, '{signed_in}', '{}', '{}')"""
+RECORD_SIGN_IN = (
+    """SELECT record_acts_at(now(), '{"actor": "service"}', NULL, NULL, '{signed_in}', '{}', '{}')"""
+)
 
 
 @pytest.fixture
@@ -25,11 +27,11 @@ def migrations(monkeypatch, tmp_path):
     """Add migrations with these texts to those of the release."""
 
     def add(*texts: str) -> None:
-        added = {}
+        paths = {}
         for number, text in enumerate(texts, schema.NEWEST + 1):
-            added[number] = tmp_path / f"{number:04}_adds.sql"
-            added[number].write_text(text)
-        monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS | added)
+            paths[number] = tmp_path / f"{number:04}_adds.sql"
+            paths[number].write_text(text)
+        monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS | paths)
         monkeypatch.setattr(schema, "NEWEST", max(schema.MIGRATIONS))
 
     return add
@@ -38,15 +40,15 @@ def migrations(monkeypatch, tmp_path):
 @pytest.fixture
 def newer(monkeypatch, migrations):
     """Have the newer release that this one is usable with apply its schema; then this one goes on."""
-    ours = {name: getattr(schema, name) for name in ("MIGRATIONS", "NEWEST")}
+    own_values = {name: getattr(schema, name) for name in ("MIGRATIONS", "NEWEST")}
 
     def apply(url: str) -> None:
         schema.apply(url)
         migrations(f"-- Usable from {schema.NEWEST:04}\nCREATE TABLE added (x integer)")
         schema.apply(url)
         newest = "SELECT version, usable_from FROM schema_version ORDER BY version DESC LIMIT 1"
-        assert execute(url, newest) == [(schema.NEWEST, ours["NEWEST"])]
-        for name, value in ours.items():
+        assert execute(url, newest) == [(schema.NEWEST, own_values["NEWEST"])]
+        for name, value in own_values.items():
             monkeypatch.setattr(schema, name, value)
         execute(url, "UPDATE schema_version SET functions_digest = 'another'")
 
@@ -125,8 +127,8 @@ class TestMigrations:
     def test_migrations_run_in_order_and_once(self, url, migrations):
         migrations("CREATE TABLE added (x integer)", "INSERT INTO added VALUES (1)")
         steps = chain.from_iterable(at_once(4, lambda _: schema.apply(url)))
-        added = [schema.MIGRATIONS[version].stem for version in (schema.NEWEST - 1, schema.NEWEST)]
-        assert sorted(steps) == [*added, "functions"]
+        stems = [schema.MIGRATIONS[version].stem for version in (schema.NEWEST - 1, schema.NEWEST)]
+        assert sorted(steps) == [*stems, "functions"]
         assert execute(url, "SELECT x FROM added") == [(1,)]
 
     def test_failed_migrations_change_nothing(self, url, migrations):
@@ -149,16 +151,16 @@ class TestMigrations:
         assert schema.pending(owner, requests) == [roles.GRANTS.name]
         assert schema.apply(owner, requests_url=requests) == [roles.GRANTS.name]
         assert schema.pending(owner, requests) == []
-        execute(requests, "DELETE FROM users; " + RECORDED)
+        execute(requests, "DELETE FROM users; " + RECORD_SIGN_IN)
         for statement in ("DELETE FROM audit_log", "SELECT FROM added"):
             with pytest.raises(InsufficientPrivilege):
                 execute(requests, statement)
         assert catalog.lines(owner) == before
 
     def test_each_migration_says_which_releases_can_use_the_schema_so_far(self, url, migrations):
-        usable = f"-- Usable from {schema.NEWEST:04}\n"
+        header = f"-- Usable from {schema.NEWEST:04}\n"
         expected = [(schema.NEWEST + 1, schema.NEWEST), (schema.NEWEST + 2, schema.NEWEST)]
-        migrations(f"{usable}CREATE TABLE added (x integer)", f"{usable}SELECT", f"{usable}nonsense")
+        migrations(f"{header}CREATE TABLE added (x integer)", f"{header}SELECT", f"{header}nonsense")
         # Also an upgrade that stops halfway leaves the release before a way back, and a backup.
         with pytest.raises(psycopg2.ProgrammingError, match="nonsense"):
             schema.apply(url)

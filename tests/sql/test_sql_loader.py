@@ -31,15 +31,15 @@ def statements(tmp_path):
 
 
 @pytest.fixture
-def db(database_url, database):
-    opened = []
+def open_db(database_url, database):
+    databases = []
 
     def make(**options):
-        opened.append(Database(database_url, **{"size": 2, **options}))
-        return opened[-1]
+        databases.append(Database(database_url, **{"size": 2, **options}))
+        return databases[-1]
 
     yield make
-    for each in opened:
+    for each in databases:
         each.close()
 
 
@@ -82,7 +82,7 @@ class TestFiles:
         with pytest.raises(InvalidStatement, match="add is there twice"):
             statements(GOOD, GOOD)
 
-    def test_postgres_can_prepare_every_statement(self, db, database_url):
+    def test_postgres_can_prepare_every_statement(self, open_db, database_url):
         with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
             for statement in load_statements().values():
                 cursor.execute(statement.prepare(), {})
@@ -92,37 +92,39 @@ class TestFiles:
 
 class TestRunning:
     @pytest.mark.parametrize("prepare", [True, False])
-    def test_results_are_the_same_with_and_without_preparing(self, db, prepare):
-        database = db(prepare=prepare)
+    def test_results_are_the_same_with_and_without_preparing(self, open_db, prepare):
+        database = open_db(prepare=prepare)
         assert queries.ping(database).answer == 1
         assert queries.list_user_ids(database, filters={}, after=None, most=1) == []
         assert queries.select_addresses(database, id=NO_ID) is None
         assert queries.mark_password_leaked(database, user_id=NO_ID) == 0
 
     @pytest.mark.parametrize("prepare", [True, False])
-    def test_argument_cannot_override_a_constant(self, db, database, prepare):
+    def test_argument_cannot_override_a_constant(self, open_db, database, prepare):
         database.run(
             "INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)"
         )
-        kept = db(prepare=prepare, constants={"audit_retention": 3})
-        assert queries.delete_old_audit_rows(kept, batch=9) == 0
+        three_days = open_db(prepare=prepare, constants={"audit_retention": 3})
+        assert queries.delete_old_audit_rows(three_days, batch=9) == 0
         delete: Callable[..., int] = queries.delete_old_audit_rows
-        assert delete(kept, batch=9, audit_retention=1) == 0
-        other = db(prepare=prepare, constants={"audit_retention": 1})
-        assert queries.delete_old_audit_rows(other, batch=2) == 2
+        assert delete(three_days, batch=9, audit_retention=1) == 0
+        one_day = open_db(prepare=prepare, constants={"audit_retention": 1})
+        assert queries.delete_old_audit_rows(one_day, batch=2) == 2
 
-    def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(self, db, database, alice):
-        opened = db()
+    def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(
+        self, open_db, database, alice
+    ):
+        db = open_db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
-                queries.mark_password_leaked(opened, user_id="'; DROP TABLE users; --")
-            assert queries.ping(opened).answer == 1
+                queries.mark_password_leaked(db, user_id="'; DROP TABLE users; --")
+            assert queries.ping(db).answer == 1
         assert database.count("users") == 1
 
-    def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice, monkeypatch):
+    def test_statement_that_waits_for_a_lock_times_out(self, open_db, database, alice, monkeypatch):
         monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
         with database.locked("users", alice.id), pytest.raises(psycopg2.errors.LockNotAvailable):
-            queries.mark_password_leaked(db(), user_id=alice.id)
+            queries.mark_password_leaked(open_db(), user_id=alice.id)
         assert database.count("users") == 1
 
 

@@ -13,16 +13,16 @@ from tests.support.checked_rows import statements_run
 
 @pytest.fixture(params=[True, False], ids=["prepared", "unprepared"])
 def db(request, database_url, database):
-    opened = Database(database_url, size=1, prepare=request.param, origin=lambda: {"actor": "service"})
-    yield opened
-    opened.close()
+    db = Database(database_url, size=1, prepare=request.param, origin=lambda: {"actor": "service"})
+    yield db
+    db.close()
 
 
-def ban(on, user_id):
-    return queries.set_ban(on, id=user_id, banned_until="infinity")
+def ban(tx, user_id):
+    return queries.set_ban(tx, id=user_id, banned_until="infinity")
 
 
-def banned(database):
+def count_banned(database):
     return database.value("SELECT count(*) FROM users WHERE banned_until IS NOT NULL")
 
 
@@ -45,33 +45,33 @@ def lose_the_connection(tx, database):
 def test_transaction_begins_with_its_first_statement_and_commits_with_effects_that_are_held(
     db, database, alice
 ):
-    run = statements_run()
+    before = statements_run()
     with db.transaction() as tx:
         assert queries.find_holder(tx, address=alice.email).id == alice.id
         tx.later(queries.record_done, task="first")
         tx.later(queries.record_done, task="second")
     assert database.count("last_done") == 2
-    assert statements_run() - run == 2
+    assert statements_run() - before == 2
     assert queries.ping(db).answer == 1
 
 
 def test_effect_that_is_held_is_seen_by_the_next_statement(db, database, alice):
-    run = statements_run()
+    before = statements_run()
     with db.transaction() as tx:
         tx.later(ban, alice.id)
         assert found(queries.select_person(tx, user_id=alice.id, session_id=None), "").banned_until
-    assert banned(database) == 1
-    assert statements_run() - run == 1
+    assert count_banned(database) == 1
+    assert statements_run() - before == 1
 
 
 def test_transaction_without_a_statement_sends_nothing(db):
-    run = statements_run()
+    before = statements_run()
     with db.transaction():
         pass
-    assert statements_run() - run == 0
+    assert statements_run() - before == 0
     with db.transaction() as tx:
         tx.later(queries.record_done, task="task")
-    assert statements_run() - run == 1
+    assert statements_run() - before == 1
 
 
 def test_first_statement_that_the_connection_has_lost_is_prepared_again(db, database, alice):
@@ -85,7 +85,7 @@ def test_first_statement_that_the_connection_has_lost_is_prepared_again(db, data
 
 
 @cases(
-    ("what", "error", "message"),
+    ("break_transaction", "error", "message"),
     [
         (lambda *_: 1 / 0, ZeroDivisionError, "by zero"),
         (ban_nonsense, psycopg2.DataError, "nonsense"),
@@ -95,15 +95,15 @@ def test_first_statement_that_the_connection_has_lost_is_prepared_again(db, data
     ],
 )
 def test_effects_that_are_held_are_rolled_back_with_their_transaction(
-    db, database, alice, what, error, message
+    db, database, alice, break_transaction, error, message
 ):
     def fail():
         with db.transaction() as tx:
             ban(tx, alice.id)
             tx.later(queries.record_done, task="task")
-            what(tx, database)
+            break_transaction(tx, database)
 
     with pytest.raises(error, match=message):
         fail()
     assert queries.ping(db).answer == 1
-    assert (banned(database), database.count("last_done")) == (0, 0)
+    assert (count_banned(database), database.count("last_done")) == (0, 0)

@@ -90,12 +90,12 @@ class Credential(NamedTuple):
         return self.by_admin_routes if route in ADMIN else self.by_service_routes
 
 
-def issued(session: Session, app: Any, age: int = 0, **changes: Any) -> dict[str, str]:
+def with_token(session: Session, app: Any, age: int = 0, **changes: Any) -> dict[str, str]:
     """Return headers with another token of a live session."""
     return bearer(issue_token(app, session.user | changes, session.id, session.claims["iat"] - age))
 
 
-def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credential:
+def refused_everywhere(headers: dict[str, str], status: int, error_code: str) -> Credential:
     return Credential(headers, *[(status, error_code)] * 3)
 
 
@@ -121,8 +121,8 @@ def open_session(client, service_role) -> Callable[..., Session]:
 @pytest.fixture
 def make_admitted(open_session, database) -> Callable[[], dict[str, Credential]]:
     """Make new credentials that some of the routes let in, each for another user."""
-    of_user = (None, (403, "not_admin"), (403, "insufficient_permissions"))
-    of_admin = (None, None, (403, "insufficient_permissions"))
+    refusals_of_user = (None, (403, "not_admin"), (403, "insufficient_permissions"))
+    refusals_of_admin = (None, None, (403, "insufficient_permissions"))
 
     def make() -> dict[str, Credential]:
         former, public = open_session("admin"), {"apikey": "public"}
@@ -131,13 +131,13 @@ def make_admitted(open_session, database) -> Callable[[], dict[str, Credential]]
         user, other = open_session().authorization, open_session().authorization
         admin, second = (open_session("admin").prepared().authorization for _ in range(2))
         return {
-            "a user": Credential(user, *of_user),
-            "a former administrator": Credential(former.authorization, *of_user),
-            "an administrator": Credential(admin, *of_admin),
+            "a user": Credential(user, *refusals_of_user),
+            "a former administrator": Credential(former.authorization, *refusals_of_user),
+            "an administrator": Credential(admin, *refusals_of_admin),
             "the service role key": Credential(bearer(SERVICE_ROLE_KEY), (401, "bad_jwt"), None, None),
             "the service role key as apikey": Credential({"apikey": SERVICE_ROLE_KEY}, (401, ""), None, None),
-            "a user with a public apikey": Credential(other | public, *of_user),
-            "an administrator with a public apikey": Credential(second | public, *of_admin),
+            "a user with a public apikey": Credential(other | public, *refusals_of_user),
+            "an administrator with a public apikey": Credential(second | public, *refusals_of_admin),
         }
 
     return make
@@ -152,8 +152,12 @@ def applications(client, database, service_role) -> dict[str, tuple[dict[str, st
     of_admin = tokens_of(client, database, app_client, carol)
     former = tokens_of(client, database, app_client, dave)["access_token"]
     database.run("DELETE FROM oauth_grants WHERE user_id = %(id)s", id=dave.id)
-    own = service.post(client, "/oauth/token", grant_type="client_credentials").json["access_token"]
-    tokens = {"an application's": of_admin["access_token"], "without its grant": former, "of no user": own}
+    service_token = service.post(client, "/oauth/token", grant_type="client_credentials").json["access_token"]
+    tokens = {
+        "an application's": of_admin["access_token"],
+        "without its grant": former,
+        "of no user": service_token,
+    }
     return {
         **{name: (bearer(token), 403, "insufficient_scope") for name, token in tokens.items()},
         "an ID token": (bearer(of_admin["id_token"]), 401, "bad_jwt"),
@@ -176,7 +180,7 @@ def credentials(app, database, open_session, make_admitted, applications) -> dic
         "a refresh token": bearer(open_session("admin").refresh_token),
         "a longer key": bearer(SERVICE_ROLE_KEY + "x"),
         "a shorter key": bearer(SERVICE_ROLE_KEY[:-1]),
-        "an expired token": issued(open_session("admin"), app, age=3601),
+        "an expired token": with_token(open_session("admin"), app, age=3601),
     }
     refused: dict[str, tuple[dict[str, str], int, str]] = {
         **applications,
@@ -187,8 +191,8 @@ def credentials(app, database, open_session, make_admitted, applications) -> dic
         "a deleted user": (deleted.authorization, 401, "user_not_found"),
         "a banned user": (banned.authorization, 403, "user_banned"),
     }
-    everywhere = {name: Credential(each[0], *[each[1:]] * 3) for name, each in refused.items()}
-    return everywhere | make_admitted()
+    refused_everywhere = {name: Credential(each[0], *[each[1:]] * 3) for name, each in refused.items()}
+    return refused_everywhere | make_admitted()
 
 
 # Also refused under the prefix and for HEAD, whose requests reach the same guards.
@@ -255,8 +259,8 @@ def test_credential_outside_its_header_is_ignored(client, carol, route):
         ("authorization", f"Bearer {SERVICE_ROLE_KEY}"),
     ):
         body = {} if route.method == "get" else {"json": {name: value}}
-        sent = f"{route.url}{'&' if '?' in route.url else '?'}{name}={value}"
-        assert (name, client.open(sent, method=route.method.upper(), **body).status_code) == (name, 401)
+        url = f"{route.url}{'&' if '?' in route.url else '?'}{name}={value}"
+        assert (name, client.open(url, method=route.method.upper(), **body).status_code) == (name, 401)
         client.set_cookie(name, value)
         assert (name, client.open(route.url, method=route.method.upper(), **body).status_code) == (name, 401)
         client.delete_cookie(name)
@@ -270,11 +274,11 @@ def test_authorization_scheme_is_case_insensitive(client, alice, scheme):
 
 @each_guarded
 def test_repeated_credential_is_refused(client, alice, carol, route):
-    for one, other in (
+    for first, second in (
         (carol.open_session().access_token, alice.open_session().access_token),
         (SERVICE_ROLE_KEY, SERVICE_ROLE_KEY),
     ):
-        repeated = [("Authorization", f"Bearer {sent}") for sent in (one, other)]
+        repeated = [("Authorization", f"Bearer {token}") for token in (first, second)]
         response = route.ask(client, headers=repeated)
         assert_error(response, 400, "validation_failed", details="Authorization: must be given once")
 
@@ -397,16 +401,16 @@ class TestAdministratorCannotMakeAdministrators:
         assert_error(session.post("/admin/users", json=body), 400, "validation_failed", details=ANYTHING)
         # In the dialect the fields are ignored.
         headers = session.authorization | {"X-Supabase-Api-Version": "2024-01-01"}
-        made = client.post("/admin/users", json=body, headers=headers)
-        assert (made.status_code, made.json["role"]) == (200, "authenticated")
+        response = client.post("/admin/users", json=body, headers=headers)
+        assert (response.status_code, response.json["role"]) == (200, "authenticated")
         assert database.count("users", "role = 'admin' OR admin_since IS NOT NULL") == 1
         assert_error(client.post("/login-admin", json=credentials), 403, "not_admin")
 
 
 @pytest.mark.parametrize("role", ["service_role", "admin", "supabase_admin"])
 def test_access_token_that_claims_a_role_is_refused(client, app, mallory, role):
-    headers = issued(mallory.open_session(), app, role=role, app_metadata={"role": role})
+    headers = with_token(mallory.open_session(), app, role=role, app_metadata={"role": role})
     assert_error(client.get("/admin/users", headers=headers), 403, "not_admin")
-    for sent in (headers, {"apikey": headers["Authorization"].removeprefix("Bearer ")}):
-        response = client.put(f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=sent)
+    for credential in (headers, {"apikey": headers["Authorization"].removeprefix("Bearer ")}):
+        response = client.put(f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=credential)
         assert response.status_code in (401, 403)

@@ -38,11 +38,11 @@ def test_responses_have_the_headers_of_their_kind(whole_app):
     wrong = []
     for name, operation in OPERATIONS.items():
         for status, response in operation.responses().items():
-            named = set(response["headers"]) - {"Link", "X-Total-Count", "Set-Cookie"}
+            headers = set(response["headers"]) - {"Link", "X-Total-Count", "Set-Cookie"}
             # What the proxy takes over.
-            named -= {each for each in named if each.startswith("Remote-")} | {"Cookie"}
+            headers -= {each for each in headers if each.startswith("Remote-")} | {"Cookie"}
             expected = expected_headers(status, response, name in limited)
-            wrong += [(name, status, named ^ expected)] if named != expected else []
+            wrong += [(name, status, headers ^ expected)] if headers != expected else []
     assert wrong == []
 
 

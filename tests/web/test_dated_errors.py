@@ -43,20 +43,20 @@ class Caller:
         self, method: str, path: str, body: Any = None, session: Session | None = None, **options: Any
     ) -> Any:
         headers = self.headers | (session.authorization if session else {}) | options.pop("headers", {})
-        sent = options if method == "GET" or options else {"json": {} if body is None else body}
-        return self.server.open(f"/auth/v1{path}", method, headers=headers, **sent)
+        content = options if method == "GET" or options else {"json": {} if body is None else body}
+        return self.server.open(f"/auth/v1{path}", method, headers=headers, **content)
 
     def token(self, grant: str, **body: Any) -> Any:
         return self.send("POST", f"/token?grant_type={grant}", body)
 
 
-def ended(caller: Caller) -> Session:
+def ended_session(caller: Caller) -> Session:
     session = caller.person().open_session()
     assert caller.send("POST", "/logout", session=session).status_code == 200
     return session
 
 
-def used_token(caller: Caller) -> Any:
+def refresh_with_a_used_token(caller: Caller) -> Any:
     """Refresh twice, and again with the first token more than a minute later."""
     first = caller.person().open_session().refresh_token
     second = caller.token("refresh_token", refresh_token=first).json["refresh_token"]
@@ -65,7 +65,7 @@ def used_token(caller: Caller) -> Any:
     return caller.token("refresh_token", refresh_token=first)
 
 
-def banned(caller: Caller) -> Any:
+def request_of_a_banned_user(caller: Caller) -> Any:
     session = caller.person().open_session()
     caller.database.run(
         "UPDATE users SET banned_until = now() + interval '1 day' WHERE id = %(id)s", id=session.user["id"]
@@ -81,7 +81,7 @@ def wrong_code_of_a_factor(caller: Caller) -> Any:
     return caller.send("POST", f"/factors/{app.id}/verify", body, session)
 
 
-def signed_in(caller: Caller, method: str, path: str, body: Any = None) -> Any:
+def as_user(caller: Caller, method: str, path: str, body: Any = None) -> Any:
     return caller.send(method, path, body, caller.person().open_session())
 
 
@@ -90,15 +90,15 @@ REFUSED: dict[str, Callable[[Caller], Any]] = {
     "invalid_credentials": lambda c: c.token("password", email=c.person().email, password=WRONG_PASSWORD),
     "email_not_confirmed": lambda c: [c.send("POST", "/signup", NEW), c.token("password", **NEW)][-1],
     "weak_password, sign-up": lambda c: c.send("POST", "/signup", WEAK),
-    "weak_password, change": lambda c: signed_in(c, "PUT", "/user", {"password": WEAK["password"]}),
+    "weak_password, change": lambda c: as_user(c, "PUT", "/user", {"password": WEAK["password"]}),
     "weak_password, administrator": lambda c: c.send("POST", "/admin/users", WEAK, headers=c.service_role),
     "refresh_token_not_found, never ours": lambda c: c.token("refresh_token", refresh_token="x" * 56),
     "refresh_token_not_found, session ended": lambda c: c.token(
-        "refresh_token", refresh_token=ended(c).refresh_token
+        "refresh_token", refresh_token=ended_session(c).refresh_token
     ),
-    "refresh_token_already_used": used_token,
-    "session_not_found": lambda c: c.send("GET", "/user", session=ended(c)),
-    "user_banned": banned,
+    "refresh_token_already_used": refresh_with_a_used_token,
+    "session_not_found": lambda c: c.send("GET", "/user", session=ended_session(c)),
+    "user_banned": request_of_a_banned_user,
     "otp_expired": lambda c: c.send(
         "POST", "/verify", {"type": "email", "email": NEW["email"], "token": "000000"}
     ),
@@ -107,17 +107,17 @@ REFUSED: dict[str, Callable[[Caller], Any]] = {
     "anonymous_provider_disabled": lambda c: c.send("POST", "/signup", {"data": {}}),
     "saml_provider_disabled": lambda c: c.send("POST", "/sso", {"domain": "example.com"}),
     "mfa_verification_failed": wrong_code_of_a_factor,
-    "mfa_factor_not_found": lambda c: signed_in(c, "DELETE", f"/factors/{NO_ID}"),
-    "mfa_phone_enroll_not_enabled": lambda c: signed_in(
+    "mfa_factor_not_found": lambda c: as_user(c, "DELETE", f"/factors/{NO_ID}"),
+    "mfa_phone_enroll_not_enabled": lambda c: as_user(
         c, "POST", "/factors", {"factor_type": "phone", "phone": "491701234567"}
     ),
-    "oauth_authorization_not_found": lambda c: signed_in(c, "GET", f"/oauth/authorizations/{NO_ID}"),
-    "bad_jwt, application": lambda c: signed_in(c, "GET", "/oauth/userinfo"),
+    "oauth_authorization_not_found": lambda c: as_user(c, "GET", f"/oauth/authorizations/{NO_ID}"),
+    "bad_jwt, application": lambda c: as_user(c, "GET", "/oauth/userinfo"),
     "email_exists": lambda c: c.send(
         "POST", "/admin/users", NEW | {"email": c.person().email}, headers=c.service_role
     ),
     "user_not_found": lambda c: c.send("GET", f"/admin/users/{NO_ID}", headers=c.service_role),
-    "not_admin": lambda c: signed_in(c, "GET", "/admin/users"),
+    "not_admin": lambda c: as_user(c, "GET", "/admin/users"),
     "no_authorization": lambda c: c.send("GET", "/user"),
     "bad_jwt": lambda c: c.send("GET", "/user", headers={"Authorization": "Bearer x.y.z"}),
     "validation_failed, member": lambda c: c.send("POST", "/signup", NEW | {"email": "nobody"}),
@@ -143,12 +143,16 @@ def calls(server, client, database, service_role) -> Any:
 
     @contextmanager
     def at(app: Any = None) -> Iterator[list[Caller]]:
-        sent = [dict(pairs) for pairs in {tuple(reader.headers.items()) for reader in READERS.values()}]
+        headers_of_clients = [
+            dict(pairs) for pairs in {tuple(reader.headers.items()) for reader in READERS.values()}
+        ]
         if app is None:
-            yield [Caller(server, headers, client, database, service_role) for headers in sent]
+            yield [Caller(server, headers, client, database, service_role) for headers in headers_of_clients]
             return
-        with served(app) as alone:
-            yield [Caller(alone, headers, client, database, service_role) for headers in sent]
+        with served(app) as own_server:
+            yield [
+                Caller(own_server, headers, client, database, service_role) for headers in headers_of_clients
+            ]
 
     return at
 
@@ -174,12 +178,12 @@ def assert_read(caller: Caller, response: Any, code: str) -> None:
     assert response.json.get("message") == (response.json["msg"] if dated else None)
 
 
-@cases("refused", list(REFUSED))
-def test_each_client_reads_code_reasons_and_ended_session_of_each_refusal(calls, refused):
+@cases("refusal", list(REFUSED))
+def test_each_client_reads_code_reasons_and_ended_session_of_each_refusal(calls, refusal):
     with calls() as callers:
         for caller in callers:
             caller.database.run("DELETE FROM users")
-            assert_read(caller, REFUSED[refused](caller), refused.partition(",")[0])
+            assert_read(caller, REFUSED[refusal](caller), refusal.partition(",")[0])
 
 
 def test_each_client_reads_a_limit(calls, make_app):
@@ -210,13 +214,13 @@ def test_each_client_reads_that_a_session_is_too_old(calls, make_app):
 
 
 def test_each_client_reads_the_refusal_and_the_failure_of_a_hook(calls, make_app, target):
-    target.answer = lambda _asked: HOOK_REFUSES
+    target.answer = lambda _request: HOOK_REFUSES
     with calls(make_app(AUTH_HOOK_BEFORE_USER_CREATED=target.url, **HOOK)) as callers:
         for caller in callers:
             response = caller.send("POST", "/signup", NEW)
             assert (response.status_code, response.json["msg"]) == (418, "Members of the club only")
             assert_read(caller, response, "hook_refused")
-    target.answer = lambda _asked: "nonsense"
+    target.answer = lambda _request: "nonsense"
     with calls(make_app(AUTH_HOOK_BEFORE_USER_CREATED=target.url, **HOOK)) as callers:
         for caller in callers:
             assert_read(caller, caller.send("POST", "/signup", NEW), "hook_failed")
@@ -245,10 +249,10 @@ def test_errors_of_oauth_keep_the_members_of_the_rfc(client, database, path):
     plain = client.post(path, data=body, headers=basic)
     dated = client.post(path, data=body, headers=basic | DIALECT)
     assert (plain.status_code, dated.status_code) == (400, 400)
-    own = {"code", "msg", "message", "error_code"}
-    kept = {name: value for name, value in plain.json.items() if name not in own}
-    assert kept.keys() - {"details"} == {"error", "error_description"}
-    assert {name: value for name, value in dated.json.items() if name not in own} == kept
+    envelope = {"code", "msg", "message", "error_code"}
+    members = {name: value for name, value in plain.json.items() if name not in envelope}
+    assert members.keys() - {"details"} == {"error", "error_description"}
+    assert {name: value for name, value in dated.json.items() if name not in envelope} == members
     assert dated.json.get("code") == plain.json.get("error_code")
 
 
@@ -275,8 +279,8 @@ def test_older_or_unreadable_version_is_answered_as_none(client, prefix, version
 def test_page_of_an_allowed_origin_may_send_and_read_the_version(make_app):
     origin = {"Origin": "https://app.example.com"}
     client = make_app(AUTH_CORS_ORIGINS=origin["Origin"]).test_client()
-    asked = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": HEADER.lower()}
-    allowed = client.options("/auth/v1/user", headers=origin | asked)
+    preflight = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": HEADER.lower()}
+    allowed = client.options("/auth/v1/user", headers=origin | preflight)
     assert HEADER.lower() in allowed.headers["Access-Control-Allow-Headers"]
     refused = client.get("/auth/v1/user", headers=origin | DIALECT)
     assert refused.headers[HEADER] == VERSION

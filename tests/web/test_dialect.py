@@ -34,7 +34,7 @@ MESSAGES = {"/recover", "/resend", "/otp", "/reauthenticate"}
 def in_dialect(**members: Any) -> dict[str, Any]:
     """Return an expected user object of the dialect."""
     expected = user("alice@example.com", **members)
-    expected["identities"] = [of_identity(each, expected) for each in expected["identities"]]
+    expected["identities"] = [dialect_identity(each, expected) for each in expected["identities"]]
     return without_null(expected | {"phone": members.get("phone") or ""})
 
 
@@ -57,11 +57,11 @@ def send(client: Any, prefix: str, operation: Any, names: dict[str, str], header
     return client.open(prefix + path, method=operation.method.upper(), **options)
 
 
-def example_of(described: dict[str, Any]) -> Any:
-    if "example" in described:
-        return described["example"]
-    examples = list(described.get("examples", {}).values())
-    return examples[0]["value"] if examples else described["schema"]["enum"][0]
+def example_of(description: dict[str, Any]) -> Any:
+    if "example" in description:
+        return description["example"]
+    examples = list(description.get("examples", {}).values())
+    return examples[0]["value"] if examples else description["schema"]["enum"][0]
 
 
 def shape(response: Any) -> Any:
@@ -91,19 +91,21 @@ def test_dialect_changes_only_what_is_documented(name, whole_app, make_app, data
         database.empty()
         alice = register(client, service_role, "alice@example.com", role="admin").open_session()
         names = dict.fromkeys(re.findall(r"{(\w+)}", OPERATIONS[name].path), alice.user["id"])
-        own = service_role if "service_role_key" in schemes else alice.authorization
-        return shape(send(client, prefix, OPERATIONS[name], names, headers | (own if schemes else {})))
+        credentials = service_role if "service_role_key" in schemes else alice.authorization
+        return shape(
+            send(client, prefix, OPERATIONS[name], names, headers | (credentials if schemes else {}))
+        )
 
     plain = answer("", {})
     is_translated = plain[0] < 300 and isinstance(plain[2], dict)
     status = 200 if name == "signup" else plain[0]
-    expected = (status, plain[1], translated(OPERATIONS[name], plain[2]) if is_translated else plain[2])
+    expected = (status, plain[1], dialect_body(OPERATIONS[name], plain[2]) if is_translated else plain[2])
     for prefix, headers in (("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)):
         is_dated = bool(headers) and status >= 400
-        assert answer(prefix, headers) == (dated(expected) if is_dated else expected)
+        assert answer(prefix, headers) == (dated_error(expected) if is_dated else expected)
 
 
-def dated(plain: Any) -> Any:
+def dated_error(plain: Any) -> Any:
     """Return an error in the form that has a text as its code, which the version in the header asks for."""
     status, headers, body = plain
     if not isinstance(body, dict):
@@ -113,12 +115,12 @@ def dated(plain: Any) -> Any:
     return status, headers | {*DIALECT.items()}, body
 
 
-def translated(operation: Any, body: Any) -> Any:
+def dialect_body(operation: Any, body: Any) -> Any:
     """Return the form that the dialect gives to a body."""
     if operation.path in MESSAGES:
         return {"message_id": "…"} if operation.path == "/otp" else {}
     if operation.path == "/admin/users" and operation.method == "get":
-        return {"users": [of_user(each) for each in body["data"]], "aud": "authenticated"}
+        return {"users": [dialect_user(each) for each in body["data"]], "aud": "authenticated"}
     if operation.path == "/admin/oauth/clients" and operation.method == "get":
         return {"clients": body["clients"], "aud": "authenticated"}
     if operation.path == "/admin/audit":
@@ -128,28 +130,28 @@ def translated(operation: Any, body: Any) -> Any:
     if operation.path in ("/invite", "/admin/invite"):
         body = body["user"]
     if "user" in body:
-        body = body | {"user": of_user(body["user"])}
+        body = body | {"user": dialect_user(body["user"])}
     if "action_link" in body:
         link = body["action_link"].replace("%3A", ":").replace("%2F", "/")
         body = body | {"action_link": link}
-    return of_user(body) if "identities" in body else body
+    return dialect_user(body) if "identities" in body else body
 
 
-def of_user(user: dict[str, Any]) -> dict[str, Any]:
+def dialect_user(user: dict[str, Any]) -> dict[str, Any]:
     user = user | {"email": user["email"] or "", "phone": (user["phone"] or "").lstrip("+")}
-    user["identities"] = [of_identity(each, user) for each in user["identities"]]
+    user["identities"] = [dialect_identity(each, user) for each in user["identities"]]
     return without_null(user)
 
 
-def of_identity(identity: dict[str, Any], owner: dict[str, Any]) -> dict[str, Any]:
+def dialect_identity(identity: dict[str, Any], owner: dict[str, Any]) -> dict[str, Any]:
     data = identity["identity_data"]
     if "phone" in data:
         data = data | {"phone": data["phone"].lstrip("+")}
-    proved = {f"{name}_verified": False for name in ("email", "phone")}
-    if f"{identity['provider']}_verified" in proved:
-        proved[f"{identity['provider']}_verified"] = bool(owner[f"{identity['provider']}_confirmed_at"])
+    flags = {f"{name}_verified": False for name in ("email", "phone")}
+    if f"{identity['provider']}_verified" in flags:
+        flags[f"{identity['provider']}_verified"] = bool(owner[f"{identity['provider']}_confirmed_at"])
     signed_in = identity["last_sign_in_at"] or identity["created_at"]
-    return without_null(identity | {"identity_data": proved | data, "last_sign_in_at": signed_in})
+    return without_null(identity | {"identity_data": flags | data, "last_sign_in_at": signed_in})
 
 
 class TestUserObjects:
@@ -180,8 +182,8 @@ class TestForms:
         assert client.post("/auth/v1/signup", json=body).json["user_metadata"] == data
         body = {"type": "signup", "email": email, "token": outbox.last(email).code, **empty}
         assert client.post("/auth/v1/verify", json=body).status_code == 200
-        listed = client.get("/auth/v1/admin/users?email=&role=&filter=dave", headers=service_role)
-        assert [user["email"] for user in listed.json["users"]] == [email]
+        response = client.get("/auth/v1/admin/users?email=&role=&filter=dave", headers=service_role)
+        assert [user["email"] for user in response.json["users"]] == [email]
         refused = client.post("/auth/v1/token?grant_type=password", json={"email": email, "password": ""})
         assert_error(refused, 400, "validation_failed", details="password: is required")
 
@@ -195,8 +197,8 @@ class TestForms:
         assert database.value("SELECT isfinite(banned_until) FROM users") is False
 
     def test_filter_searches_users(self, client, alice, bob, service_role):
-        listed = client.get("/auth/v1/admin/users?filter=bob", headers=service_role)
-        assert [user["email"] for user in listed.json["users"]] == [bob.email]
+        response = client.get("/auth/v1/admin/users?filter=bob", headers=service_role)
+        assert [user["email"] for user in response.json["users"]] == [bob.email]
         refused = client.get("/admin/users?filter=bob", headers=service_role)
         assert_error(
             refused, 400, "validation_failed", details="filter: is not a parameter of this list; use q"
@@ -260,7 +262,7 @@ class TestPhones:
 
 
 def test_page_has_at_most_a_thousand_users(client, service_role, database):
-    made = "SELECT n || '@example.com', 'administrator' FROM generate_series(1, 1001) AS numbers (n)"
-    database.run(f"INSERT INTO users (email, made_by) {made}")
+    rows = "SELECT n || '@example.com', 'administrator' FROM generate_series(1, 1001) AS numbers (n)"
+    database.run(f"INSERT INTO users (email, made_by) {rows}")
     response = client.get("/admin/users?per_page=5000", headers=service_role | DIALECT)
     assert len(response.json["users"]) == 1000

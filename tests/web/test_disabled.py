@@ -6,15 +6,15 @@ from typing import Any
 from tests.support.answers import assert_error
 from tests.support.contract import routes
 
-OF_PROVIDER = re.compile(r"(/admin|/user)?/oauth/")
+SERVER_PATHS = re.compile(r"(/admin|/user)?/oauth/")
 
 
 def operations(app: Any) -> list[tuple[str, str]]:
     """Return method and path of each operation of the provider in openapi.yaml, from an application with the
     extension."""
-    found = [(method, path) for method, path, _ in routes(app) if OF_PROVIDER.match(path)]
-    assert len(found) > 18
-    return found
+    operations_of_server = [(method, path) for method, path, _ in routes(app) if SERVER_PATHS.match(path)]
+    assert len(operations_of_server) > 18
+    return operations_of_server
 
 
 def example(path: str) -> str:

@@ -14,32 +14,32 @@ FORM = "application/x-www-form-urlencoded"
 AUTH = Path(__file__).parents[2] / "auth"
 
 
-def fetched(mode="no-cors", dest="empty", site="cross-site", **others):
+def fetch_headers(mode="no-cors", dest="empty", site="cross-site", **others):
     """The headers of a request that a page of another site makes a browser send."""
     names = {name.replace("_", "-"): value for name, value in others.items()}
     return {"Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest, "Sec-Fetch-Site": site} | names
 
 
 FOREIGN = {
-    "image": fetched(dest="image"),
-    "script": fetched(dest="script"),
-    "of a sibling": fetched(dest="image", site="same-site"),
-    "frame": fetched("navigate", "iframe"),
-    "object": fetched("navigate", "object"),
-    "fetch": fetched("cors", Origin=EVIL),
-    "fetch of a sandbox": fetched("cors", Origin="null"),
+    "image": fetch_headers(dest="image"),
+    "script": fetch_headers(dest="script"),
+    "of a sibling": fetch_headers(dest="image", site="same-site"),
+    "frame": fetch_headers("navigate", "iframe"),
+    "object": fetch_headers("navigate", "object"),
+    "fetch": fetch_headers("cors", Origin=EVIL),
+    "fetch of a sandbox": fetch_headers("cors", Origin="null"),
     "fetch of an old browser": {"Origin": EVIL},
-    "prefetch": fetched(Sec_Purpose="prefetch"),
-    "speculation": fetched("navigate", "document", "none", Sec_Purpose="prefetch"),
-    "prerendering": fetched("navigate", "document", "none", Sec_Purpose="prefetch;prerender"),
+    "prefetch": fetch_headers(Sec_Purpose="prefetch"),
+    "speculation": fetch_headers("navigate", "document", "none", Sec_Purpose="prefetch"),
+    "prerendering": fetch_headers("navigate", "document", "none", Sec_Purpose="prefetch;prerender"),
     "unknown": {"Sec-Fetch-Site": "elsewhere"},
     "upper case": {"Sec-Fetch-Site": "SAME-ORIGIN"},
     "two sites": {"Sec-Fetch-Site": "same-origin, cross-site"},
     "empty": {"Sec-Fetch-Site": ""},
 }
 FORMS = {
-    "form": fetched("navigate", "document", Origin=EVIL),
-    "form of a sandbox": fetched("navigate", "document", Origin="null"),
+    "form": fetch_headers("navigate", "document", Origin=EVIL),
+    "form of a sandbox": fetch_headers("navigate", "document", Origin="null"),
     "form of an old browser": {"Origin": EVIL},
 }
 PAGES = ["/authorize?provider=x", "/callback?state=x", "/verify?token=x&type=signup", "/link-identity?flow=x"]
@@ -90,7 +90,7 @@ def test_form_of_another_site_uses_up_no_limit(strict, database, alice, kind):
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "same-origin"])
 def test_page_of_another_site_opens_a_page_of_ours_as_the_top_window(strict, database, site):
-    headers = fetched("navigate", "document", site)
+    headers = fetch_headers("navigate", "document", site)
     for number, path in enumerate(PAGES):
         place = at(f"192.0.2.{number}")
         answer = strict.get(path, headers=headers | {"Accept": "text/html"}, **place)
@@ -115,8 +115,8 @@ def test_providers_and_applications_send_their_forms_here(strict):
         {"Origin": "null"},
         {"Origin": "https://app.example.com"},
         {"Sec-Fetch-Mode": "cors"},
-        fetched("cors", site="same-site", Origin="https://app.example.com"),
-        fetched("cors", site="same-origin"),
+        fetch_headers("cors", site="same-site", Origin="https://app.example.com"),
+        fetch_headers("cors", site="same-origin"),
     ],
     ids=str,
 )

@@ -86,16 +86,16 @@ COUNTED_BY_FUNCTIONS = {
 
 
 def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
-    found: dict[str, set[str]] = defaultdict(set)
+    routes_by_operation: dict[str, set[str]] = defaultdict(set)
     for rule in whole_app.url_map.iter_rules():
-        for act in route_of(whole_app.view_functions[rule.endpoint]).limits:
-            found[act].add(rule.rule)
-    assert {act: routes for act, routes in found.items() if len(routes) > 1} == {
-        act: set(routes.split()) for act, routes in DOORS.items()
+        for operation in route_of(whole_app.view_functions[rule.endpoint]).limits:
+            routes_by_operation[operation].add(rule.rule)
+    assert {operation: paths for operation, paths in routes_by_operation.items() if len(paths) > 1} == {
+        operation: set(paths.split()) for operation, paths in DOORS.items()
     }
-    acts = list(chain(*limits.OPERATIONS.values()))
-    assert len(acts) == len(set(acts))
-    assert {*acts} == {*found} - COUNTED_ELSEWHERE | COUNTED_BY_FUNCTIONS
+    operations = list(chain(*limits.OPERATIONS.values()))
+    assert len(operations) == len(set(operations))
+    assert {*operations} == {*routes_by_operation} - COUNTED_ELSEWHERE | COUNTED_BY_FUNCTIONS
     assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.OPERATIONS} <= set(settings.names())
 
 

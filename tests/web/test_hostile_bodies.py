@@ -31,16 +31,16 @@ class Endpoint(NamedTuple):
 
 CREDENTIALS = {"email": "alice@example.com", "password": PASSWORD}
 SIGN_UP = {"email": "dave@example.com", "password": PASSWORD, "data": {"x": 1}, "redirect_to": f"{SITE}/x"}
-OF_USER = "email phone password data nonce current_password"
-OF_ADMIN = "phone password role email_confirm phone_confirm user_metadata app_metadata"
+USER_FIELDS = "email phone password data nonce current_password"
+ADMIN_FIELDS = "phone password role email_confirm phone_confirm user_metadata app_metadata"
 REFRESH, TOKEN = "/token?grant_type=refresh_token", {"refresh_token": "$refresh_token"}
 ENDPOINTS = [
     Endpoint("POST", "/signup", "nobody", SIGN_UP, "email password", "data redirect_to"),
     Endpoint("POST", "/token?grant_type=password", "nobody", CREDENTIALS, "email password", "phone"),
     Endpoint("POST", REFRESH, "nobody", TOKEN, "refresh_token"),
-    Endpoint("PUT", "/user", "alice", {"data": {"x": 1}}, "", OF_USER),
+    Endpoint("PUT", "/user", "alice", {"data": {"x": 1}}, "", USER_FIELDS),
     Endpoint("DELETE", "/user", "alice", {}, "", "nonce current_password"),
-    Endpoint("POST", "/admin/users", "service role", {"email": "dave@example.com"}, "email", OF_ADMIN),
+    Endpoint("POST", "/admin/users", "service role", {"email": "dave@example.com"}, "email", ADMIN_FIELDS),
 ]
 WRONG = {
     str: [1, 1.5, True, [], ["x"], {}, {"x": "y"}],
@@ -62,17 +62,17 @@ each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: 
 def send(client, alice, service_role, database):
     session = alice.open_session()
     callers = {"nobody": {}, "alice": session.authorization, "service role": service_role}
-    unchanged = None
+    snapshot = None
 
     def send(endpoint, text, content_type="application/json"):
         """Send a body, and check that nothing has changed unless it was accepted."""
-        nonlocal unchanged
+        nonlocal snapshot
         text = text.replace("$refresh_token", session.refresh_token) if isinstance(text, str) else text
-        before = unchanged or database.everything()
+        before = snapshot or database.everything()
         options = {"content_type": content_type, "headers": callers[endpoint.caller]}
         response = client.open(endpoint.path, method=endpoint.method, data=text, **options)
-        unchanged = database.everything() if response.status_code >= 400 else None
-        assert unchanged in (None, before)
+        snapshot = database.everything() if response.status_code >= 400 else None
+        assert snapshot in (None, before)
         return response
 
     return send

@@ -32,11 +32,13 @@ def test_level_of_a_view_fits_its_guard(whole_app):
 
 def test_operations_describe_the_refusal_of_a_level(whole_app):
     refusing = {name for name, each in OPERATIONS.items() if (403, "insufficient_aal") in errors_of(each)}
-    said = {name: route_of(view) for name, view in views(whole_app).items()}
-    without = (Level.ANYONE, Level.SESSION, Level.CLIENT)
-    lacking = {name for name, route in said.items() if route.level not in without}
-    of_keys = {name for name, route in said.items() if route.guard == "access_token_or_api_key"}
-    assert refusing == lacking | of_keys | {name for name, route in said.items() if route.asks_more}
+    declared = {name: route_of(view) for name, view in views(whole_app).items()}
+    levels_without_refusal = (Level.ANYONE, Level.SESSION, Level.CLIENT)
+    below_level = {name for name, route in declared.items() if route.level not in levels_without_refusal}
+    with_api_keys = {name for name, route in declared.items() if route.guard == "access_token_or_api_key"}
+    assert refusing == below_level | with_api_keys | {
+        name for name, route in declared.items() if route.asks_more
+    }
 
 
 def test_security_page_lists_the_operations_of_each_level_but_aal2(whole_app):

@@ -51,8 +51,8 @@ def pass_time(database: Any, seconds: float) -> None:
 def limited(make_app) -> Callable[..., Any]:
     """Return a function that makes a client of an application with limits: `limited(LOGIN="3 per minute")`."""
 
-    def make(**limits: str) -> Any:
-        changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
+    def make(**amounts: str) -> Any:
+        changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in amounts.items()}
         return make_app(AUTH_RATE_LIMITS_ENABLED="true", **changes).test_client()
 
     return make
@@ -118,7 +118,7 @@ class TestLimitsByNetwork:
         for path in ("/login-admin", "/signup", "/recover"):
             ask(client, "POST", path)
         tables = ("users", "sessions", "one_time_tokens", "outbox", "failure_counts")
-        before, hashed = database.everything(*tables), hashes.count
+        before, hashes_before = database.everything(*tables), hashes.count
         for path, email in (
             ("/token?grant_type=password", alice.email),
             ("/login-admin", alice.email),
@@ -127,7 +127,7 @@ class TestLimitsByNetwork:
         ):
             response = client.post(path, json={"email": email, "password": PASSWORD})
             assert_error(response, 429, "over_request_rate_limit", TOO_MANY)
-        assert (database.everything(*tables), hashes.count) == (before, hashed)
+        assert (database.everything(*tables), hashes.count) == (before, hashes_before)
 
 
 class TestLimitBySession:
@@ -158,8 +158,8 @@ class TestLimitBySession:
         assert_refused(thief.refresh(), 300, 3)
         assert_error(owner.refresh(), 400, "refresh_token_already_used")
         assert_error(thief.refresh(), 400, "refresh_token_not_found")
-        ended = database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=owner.id)
-        assert ended == "refresh_token_reused"
+        reason = database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=owner.id)
+        assert reason == "refresh_token_reused"
 
     def test_forged_token_is_refused_without_counting(self, limited, alice, database):
         client = limited(REFRESH="1 per 5 minutes")
@@ -191,13 +191,13 @@ class TestLimitsByUser:
     def test_acts_of_a_user_count_separately(self, limited, alice, bob):
         client = limited(USER_CHANGES="2 per 5 minutes")
         session = alice.sign_in().on(client)
-        acts = [
+        requests = [
             lambda: session.put("/user", json={"data": {"x": 1}}),
             lambda: session.delete(f"/sessions/{NO_ID}"),
             lambda: session.delete(f"/user/identities/{NO_ID}"),
             lambda: session.get("/user/identities/authorize?provider=google"),
         ]
-        assert [[limits(act()) for act in acts] for _ in range(2)] == [[(2, 1)] * 4, [(2, 0)] * 4]
+        assert [[limits(request()) for request in requests] for _ in range(2)] == [[(2, 1)] * 4, [(2, 0)] * 4]
         assert_refused(session.put("/user", json={"data": {"x": 2}}), 300, 2)
         assert session.get("/user").json["user_metadata"] == {"x": 1}
         assert limits(bob.sign_in().on(client).put("/user", json={})) == (2, 1)
@@ -233,12 +233,12 @@ class TestLimitsByUser:
         # Otherwise a thief could keep the user from changing the password or logging out.
         client = limited(USER_CHANGES="2 per 5 minutes", LOGOUT="2 per 5 minutes")
         session = alice.sign_in().on(client)
-        for end in (
+        for assignments in (
             "ended_at = now(), end_reason = 'logout'",
             "refreshed_at = now() - interval '30 days'",
         ):
             stolen = alice.sign_in().on(client)
-            database.run(f"UPDATE sessions SET {end} WHERE id = %(id)s", id=stolen.id)
+            database.run(f"UPDATE sessions SET {assignments} WHERE id = %(id)s", id=stolen.id)
             for _ in range(3):
                 assert stolen.put("/user", json={}).status_code in (401, 429)
                 assert stolen.post("/logout").status_code in (401, 429)
@@ -327,12 +327,12 @@ class TestLimitsDisabled:
             assert session.post("/logout?scope=others").status_code == 200
         assert database.count("request_counts") == 0
         lifted = {"requests": 30, "window": 300, "enabled": False}
-        shown = client.get("/settings").json["rate_limits"]
-        assert shown == dict.fromkeys(("signup", "login", "recover"), lifted)
+        amounts = client.get("/settings").json["rate_limits"]
+        assert amounts == dict.fromkeys(("signup", "login", "recover"), lifted)
 
     def test_attempts_of_a_code_are_counted_anyway(self, client, alice, outbox):
         client.post("/magiclink", json={"email": alice.email})
-        sent = outbox.last(alice.email)
-        for code in [sent.wrong_code] * 5 + [sent.code]:
+        message = outbox.last(alice.email)
+        for code in [message.wrong_code] * 5 + [message.code]:
             response = client.post("/verify", json={"type": "magiclink", "email": alice.email, "token": code})
             assert_error(response, 403, "otp_expired")

@@ -44,7 +44,7 @@ def statuses(ask, values):
 
 def with_headers(client, headers):
     """Return the statuses of log-ins without a body, each with other headers."""
-    return statuses(lambda sent: client.post(LOG_IN, json={}, headers=sent), headers)
+    return statuses(lambda each: client.post(LOG_IN, json={}, headers=each), headers)
 
 
 @cases("name", [*CLIENT_HEADERS.split(), "Host"])
@@ -117,8 +117,8 @@ class TestSpellingsOfAUser:
 def test_requests_with_a_refused_body_count(limited):
     client = limited()
     bodies = [b"", b"{", b"[]", b'{"email": 1}', b'{"email": "a@example.com", "email": "b@example.com"}']
-    kind = {"content_type": "application/json"}
-    assert statuses(lambda body: client.post(LOG_IN, data=body, **kind), bodies) == THREE
+    options = {"content_type": "application/json"}
+    assert statuses(lambda body: client.post(LOG_IN, data=body, **options), bodies) == THREE
 
 
 class TestManyPasswords:

@@ -19,23 +19,23 @@ from tests.support.server import at_once
 
 
 @pytest.fixture
-def on(monkeypatch) -> Callable[[sql.Database], None]:
+def use_database(monkeypatch) -> Callable[[sql.Database], None]:
     """Let storages use this database."""
     return lambda db: monkeypatch.setattr(limits, "latchkey", SimpleNamespace(db=db))
 
 
 @pytest.fixture
-def storage(on, database, database_url) -> Iterator[PostgresStorage]:
+def storage(use_database, database, database_url) -> Iterator[PostgresStorage]:
     with closing(sql.Database(database_url, size=8)) as db:
-        on(db)
+        use_database(db)
         yield PostgresStorage()
 
 
 @pytest.fixture
-def age(database) -> Callable[[str, float], None]:
+def move_window(database) -> Callable[[str, float], None]:
     """Move the end of a key's window."""
-    moved = "UPDATE request_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s)"
-    return lambda key, seconds: database.run(f"{moved} WHERE key = %(key)s", key=key, seconds=seconds)
+    statement = "UPDATE request_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s)"
+    return lambda key, seconds: database.run(f"{statement} WHERE key = %(key)s", key=key, seconds=seconds)
 
 
 def in_seconds(seconds):
@@ -54,9 +54,9 @@ class TestStorage:
         counts = at_once(16, lambda _: [storage.incr("a", 60) for _ in range(10)])
         assert sorted(count for each in counts for count in each) == list(range(1, 161))
 
-    def test_concurrent_counts_at_the_end_of_a_window_start_one_window(self, storage, age, database):
+    def test_concurrent_counts_at_the_end_of_a_window_start_one_window(self, storage, move_window, database):
         storage.incr("a", 60, 1000)
-        age("a", 61)
+        move_window("a", 61)
         counts = at_once(8, lambda _: [storage.incr("a", 60) for _ in range(5)])
         assert sorted(count for each in counts for count in each) == list(range(1, 41))
         assert database.count("request_counts") == 1
@@ -75,9 +75,9 @@ class TestStorage:
 
 
 @cases("call", [("incr", "a", 60), ("get", "a"), ("get_expiry", "a")])
-def test_unreachable_database_raises_an_error_of_the_storage_or_a_wrapped_one(call, on):
+def test_unreachable_database_raises_an_error_of_the_storage_or_a_wrapped_one(call, use_database):
     name, *arguments = call
-    on(sql.Database(f"postgresql://postgres@127.0.0.1:{free_port()}/x", size=1))
+    use_database(sql.Database(f"postgresql://postgres@127.0.0.1:{free_port()}/x", size=1))
     storage, wrapping = PostgresStorage(), PostgresStorage(wrap_exceptions=True)
     assert storage.check() is False
     assert storage.base_exceptions is psycopg2.Error

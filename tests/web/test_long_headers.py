@@ -20,8 +20,8 @@ def after(first: str, item: str, length: int) -> str:
 
 @cases(("length", "is_read"), [(KILOBYTE, True), (KILOBYTE + 9, False), (LONGEST, False)])
 def test_accept(client, length, is_read):
-    accepted = after("application/json;q=0.1", "text/html", length)
-    answer = client.get("/nowhere", headers={"Accept": accepted})
+    header = after("application/json;q=0.1", "text/html", length)
+    answer = client.get("/nowhere", headers={"Accept": header})
     assert (answer.status_code, answer.mimetype) == (404, "text/html" if is_read else "application/json")
 
 
@@ -34,8 +34,8 @@ def test_accept_encoding(client, length, is_read):
 @cases(("length", "status"), [(KILOBYTE, 304), (KILOBYTE + 9, 200), (LONGEST, 200)])
 def test_entity_tags(client, length, status):
     tag = client.get("/static/page.css").headers["ETag"]
-    found = client.get("/static/page.css", headers={"If-None-Match": after('"x"', tag, length)})
-    assert found.status_code == status
+    answer = client.get("/static/page.css", headers={"If-None-Match": after('"x"', tag, length)})
+    assert answer.status_code == status
 
 
 @cases("parameters", [";" * 1000, "; x=y" * 6000, ";" * 32_000])

@@ -37,23 +37,27 @@ def doors(make_app, alice, service_role) -> Any:
     client = make_app(AUTH_API_KEYS="true", AUTH_SSO="true").test_client()
     session = alice.open_session(client)
     _, passkey = register(session)
-    of_client = {"redirect_uris": ["https://app.example.com/cb"]}
+    client_body = {"redirect_uris": ["https://app.example.com/cb"]}
     factor = {"factor_type": "totp"}
 
-    def named(member: str, response: Any) -> tuple[Any, Any]:
+    def with_member(member: str, response: Any) -> tuple[Any, Any]:
         return response, response.json.get(member)
 
     return {
-        "friendly_name of a passkey": lambda name: named(
+        "friendly_name of a passkey": lambda name: with_member(
             "friendly_name", session.patch(f"/passkeys/{passkey['id']}", json={"friendly_name": name})
         ),
-        "friendly_name of a factor": lambda name: named(
+        "friendly_name of a factor": lambda name: with_member(
             "friendly_name", session.prepared().post("/factors", json=factor | {"friendly_name": name})
         ),
-        "name of a key": lambda name: named("name", session.prepared().post(API_KEYS, json={"name": name})),
-        "client_name": lambda name: named(
+        "name of a key": lambda name: with_member(
+            "name", session.prepared().post(API_KEYS, json={"name": name})
+        ),
+        "client_name": lambda name: with_member(
             "client_name",
-            client.post("/admin/oauth/clients", json=of_client | {"client_name": name}, headers=service_role),
+            client.post(
+                "/admin/oauth/clients", json=client_body | {"client_name": name}, headers=service_role
+            ),
         ),
     }
 
@@ -70,9 +74,9 @@ MAY_BE_EMPTY = ("friendly_name of a factor", "client_name")
 @pytest.mark.parametrize("door", MOST)
 def test_each_door_takes_the_same_names(doors, door):
     for name, kept in NAMES.items():
-        response, shown = doors[door](name)
-        assert (response.status_code in (200, 201), shown) == (True, kept), response.json
+        response, answered_name = doors[door](name)
+        assert (response.status_code in (200, 201), answered_name) == (True, kept), response.json
     for name in HIDING[1:] + (BLANK[3:] if door in MAY_BE_EMPTY else BLANK):
         response, _ = doors[door](name)
-        said = f"{door.partition(' ')[0]}: must be 1 to {MOST[door]} visible characters"
-        assert (response.status_code, response.json.get("details") or response.json["msg"]) == (400, said)
+        details = f"{door.partition(' ')[0]}: must be 1 to {MOST[door]} visible characters"
+        assert (response.status_code, response.json.get("details") or response.json["msg"]) == (400, details)

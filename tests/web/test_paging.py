@@ -69,8 +69,8 @@ def test_empty_parameters_mean_the_defaults_and_a_page_has_at_most_100_rows(clie
 def test_page_beyond_the_last_is_empty_and_links_to_the_others(client, path):
     for page in (4, 2**31 - 1):
         beyond = client.get(f"{path}?per_page=2&page={page}")
-        found = beyond.json["pagination"]
-        assert (rows(beyond), found) == ([], page_of(page, 2, 5, 3))
+        pagination = beyond.json["pagination"]
+        assert (rows(beyond), pagination) == ([], page_of(page, 2, 5, 3))
         for rel, to in (("first", 1), ("last", 3)):
             assert f'<{path}?page={to}&per_page=2>; rel="{rel}"' in beyond.headers["Link"]
         assert 'rel="next"' not in beyond.headers["Link"]

@@ -41,7 +41,7 @@ PROOFS = {
 RECENT, OLD, NEVER = "3 days", "8 days", None
 KINDS = ("email", "phone", "identity", "factor", "passkey")
 # What the words of the table mean: act, kind, and the age of the credential.
-ACTS: dict[str, list[tuple[str, str, str | None]]] = {
+CHANGES: dict[str, list[tuple[str, str, str | None]]] = {
     "change metadata": [("change", "metadata", NEVER)],
     "change password": [("change", "password", NEVER)],
     "add address": [("add", "email", NEVER), ("add", "phone", NEVER)],
@@ -82,10 +82,10 @@ SITUATIONS = [
 def rows() -> list[list[set[str]]]:
     """Return the rows of the table: the sets of sessions, levels, proofs, factors, acts and answers."""
     page = (OPENAPI.parent / "docs" / "security.md").read_text()
-    defined = re.findall(r"An? \*\*(addition|removal)\*\*: ([^.]+)\.", page)
-    meant = {name: " ".join(acts.split()) for name, acts in defined}
+    definitions = re.findall(r"An? \*\*(addition|removal)\*\*: ([^.]+)\.", page)
+    meanings = {name: " ".join(changes.split()) for name, changes in definitions}
     text = page.partition("| Session | Level | Proof |")[2].partition("\n\n")[0]
-    table = re.sub("addition|removal", lambda name: meant[name[0]], text).splitlines()[2:]
+    table = re.sub("addition|removal", lambda name: meanings[name[0]], text).splitlines()[2:]
     return [[{word.strip() for word in cell.split(",")} for cell in line.split("|")[1:7]] for line in table]
 
 
@@ -93,13 +93,13 @@ ROWS = rows()
 
 
 def rows_of(situation: Situation) -> list[list[set[str]]]:
-    fits = [[{word, "any"} & cell for word, cell in zip(situation, row, strict=False)] for row in ROWS]
-    return [row for row, fitting in zip(ROWS, fits, strict=True) if all(fitting)]
+    matches = [[{word, "any"} & cell for word, cell in zip(situation, row, strict=False)] for row in ROWS]
+    return [row for row, match in zip(ROWS, matches, strict=True) if all(match)]
 
 
-def answer(situation: Situation, act: str) -> str:
+def answer_of_table(situation: Situation, change: str) -> str:
     """Return what the one row of the table says about an act."""
-    (row,) = (row for row in rows_of(situation) if act in row[4])
+    (row,) = (row for row in rows_of(situation) if change in row[4])
     (only,) = row[5]
     assert only in ANSWERS
     return only
@@ -205,8 +205,8 @@ class Subject:
         user = {"id": self.id, "role": "authenticated", "email": self.email, "app_metadata": {}}
         claims: dict[str, Any] = {"phone": None, "user_metadata": {}, "is_anonymous": False}
         issued_at = self.database.value("SELECT extract(epoch FROM now())::bigint")
-        about = user | claims, self.ids["session"], issued_at, self.situation.level
-        return Session(self.client, issue_token(self.client.application, *about), "", user)
+        arguments = user | claims, self.ids["session"], issued_at, self.situation.level
+        return Session(self.client, issue_token(self.client.application, *arguments), "", user)
 
     @functools.cached_property
     def visitor(self) -> Visitor:
@@ -244,8 +244,8 @@ def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
 def by_consent(subject: Subject) -> str:
     """Ask to allow an application that the user has not allowed yet."""
     client_id = insert_public_client(subject.database)
-    begun = subject.client.get(authorize_path(client_id)).location
-    request = f"/oauth/authorizations/{begun.partition('authorization_id=')[2]}"
+    location = subject.client.get(authorize_path(client_id)).location
+    request = f"/oauth/authorizations/{location.partition('authorization_id=')[2]}"
     for response in (
         subject.session.get(request),
         subject.session.post(f"{request}/consent", json={"action": "approve"}),
@@ -261,17 +261,17 @@ def by_page(path: str, name: str | None = None, **others: str) -> Any:
         visitor.be_at(url)
         fields = {FIELD: token_of(visitor.cookies[0].value), **others}
         fields |= {"id": subject.ids[name]} if name else {}
-        return led(visitor.post(url, fields, stop=lambda target: target != url))
+        return answer_of_page(visitor.post(url, fields, stop=lambda target: target != url))
 
     return ask
 
 
 def by_link(path: str) -> Any:
     url = SITE + path
-    return lambda subject: led(subject.visitor.visit(url, stop=lambda target: target != url))
+    return lambda subject: answer_of_page(subject.visitor.visit(url, stop=lambda target: target != url))
 
 
-def led(page: Page) -> str:
+def answer_of_page(page: Page) -> str:
     """Return why a form or link leads elsewhere, before the page there leads on."""
     first = [*page.trail, ""][1]
     assert page.status in (0, 200), page.text
@@ -282,9 +282,9 @@ def led(page: Page) -> str:
 
 
 # The paths by which an act is asked for, and the credential that must exist.
-RECENT_ONE, OLD_ONE = "remove recent credential", "remove old credential"
+REMOVE_RECENT, REMOVE_OLD = "remove recent credential", "remove old credential"
 RECOVERY_CODES = "add or remove recovery codes"
-RECENT_GRANT, OLD_GRANT = "remove recent grant", "remove old grant"
+REMOVE_RECENT_GRANT, REMOVE_OLD_GRANT = "remove recent grant", "remove old grant"
 REMOVE = "/account/remove"
 PATHS = [
     ("change metadata", None, by_body("put", "/user", {"data": {"a": 1}})),
@@ -298,35 +298,35 @@ PATHS = [
     (RECOVERY_CODES, None, by_body("post", "/factors/recovery-codes", {})),
     (RECOVERY_CODES, "codes", by_body("post", "/factors/recovery-codes/regenerate", {})),
     (RECOVERY_CODES, "codes", by_body("delete", "/factors/recovery-codes", {})),
-    (RECENT_ONE, "github", by_body("put", "/user", {"remove": ["<github>"]})),
-    (RECENT_ONE, "app", by_body("put", "/user", {"remove": ["<app>"]})),
-    (RECENT_ONE, "passkey", by_body("put", "/user", {"remove": ["<passkey>", "<app>"]})),
-    (RECENT_ONE, "app", by_body("delete", "/factors/<app>", {})),
-    (RECENT_ONE, "passkey", by_body("delete", "/passkeys/<passkey>", {})),
-    (RECENT_ONE, "github", by_body("delete", "/user/identities/<github>", {})),
-    (RECENT_ONE, None, by_body("delete", "/user/identities/<phone>", {})),
-    (OLD_ONE, None, by_body("delete", "/user/identities/<google>", {})),
-    (OLD_ONE, "old app", by_body("delete", "/factors/<old app>", {})),
-    *((RECENT_ONE, name, by_page(REMOVE, name, kind="change")) for name in ("app", "passkey", "github")),
-    (RECENT_ONE, "app", by_page(REMOVE, "app", kind="factor")),
-    (RECENT_ONE, "passkey", by_page(REMOVE, "passkey", kind="passkey")),
-    (RECENT_ONE, "github", by_page(REMOVE, "github", kind="identity")),
-    (RECENT_ONE, None, by_page(REMOVE, kind="phone")),
-    (OLD_ONE, "old app", by_page(REMOVE, "old app", kind="factor")),
+    (REMOVE_RECENT, "github", by_body("put", "/user", {"remove": ["<github>"]})),
+    (REMOVE_RECENT, "app", by_body("put", "/user", {"remove": ["<app>"]})),
+    (REMOVE_RECENT, "passkey", by_body("put", "/user", {"remove": ["<passkey>", "<app>"]})),
+    (REMOVE_RECENT, "app", by_body("delete", "/factors/<app>", {})),
+    (REMOVE_RECENT, "passkey", by_body("delete", "/passkeys/<passkey>", {})),
+    (REMOVE_RECENT, "github", by_body("delete", "/user/identities/<github>", {})),
+    (REMOVE_RECENT, None, by_body("delete", "/user/identities/<phone>", {})),
+    (REMOVE_OLD, None, by_body("delete", "/user/identities/<google>", {})),
+    (REMOVE_OLD, "old app", by_body("delete", "/factors/<old app>", {})),
+    *((REMOVE_RECENT, name, by_page(REMOVE, name, kind="change")) for name in ("app", "passkey", "github")),
+    (REMOVE_RECENT, "app", by_page(REMOVE, "app", kind="factor")),
+    (REMOVE_RECENT, "passkey", by_page(REMOVE, "passkey", kind="passkey")),
+    (REMOVE_RECENT, "github", by_page(REMOVE, "github", kind="identity")),
+    (REMOVE_RECENT, None, by_page(REMOVE, kind="phone")),
+    (REMOVE_OLD, "old app", by_page(REMOVE, "old app", kind="factor")),
     ("add API key", None, by_body("post", "/user/api_keys", {"name": "CI"})),
     ("change organization", None, by_body("delete", "/organizations/<acme>", {})),
-    (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<key>"]})),
-    (RECENT_GRANT, None, by_body("delete", "/user/api_keys/<key>", {})),
-    (RECENT_GRANT, None, by_page(REMOVE, "key", kind="api_key")),
-    (OLD_GRANT, None, by_body("delete", "/user/api_keys/<old key>", {})),
-    (OLD_GRANT, None, by_page(REMOVE, "old key", kind="api_key")),
+    (REMOVE_RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<key>"]})),
+    (REMOVE_RECENT_GRANT, None, by_body("delete", "/user/api_keys/<key>", {})),
+    (REMOVE_RECENT_GRANT, None, by_page(REMOVE, "key", kind="api_key")),
+    (REMOVE_OLD_GRANT, None, by_body("delete", "/user/api_keys/<old key>", {})),
+    (REMOVE_OLD_GRANT, None, by_page(REMOVE, "old key", kind="api_key")),
     ("add grant", None, by_consent),
-    (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<grant>"]})),
-    (RECENT_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<grafana>", {})),
-    (RECENT_GRANT, None, by_page(REMOVE, "grant", kind="change")),
-    (RECENT_GRANT, None, by_page(REMOVE, "grafana", kind="application")),
-    (OLD_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<gitea>", {})),
-    (OLD_GRANT, None, by_page(REMOVE, "gitea", kind="application")),
+    (REMOVE_RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<grant>"]})),
+    (REMOVE_RECENT_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<grafana>", {})),
+    (REMOVE_RECENT_GRANT, None, by_page(REMOVE, "grant", kind="change")),
+    (REMOVE_RECENT_GRANT, None, by_page(REMOVE, "grafana", kind="application")),
+    (REMOVE_OLD_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<gitea>", {})),
+    (REMOVE_OLD_GRANT, None, by_page(REMOVE, "gitea", kind="application")),
     ("add device", None, by_link("/device")),
     ("add factor", None, by_page("/account/two-step")),
     ("add passkey", None, by_link("/account/passkeys/new")),
@@ -357,16 +357,16 @@ def test_rule_answers_as_the_table(subject, situation):
     ids = {"user_id": user.id, "session_id": user.ids["session"]}
     person = found(queries.select_person(user.parts.db, **ids), "user_not_found")
     session = found(facts.own_session_of(person), "session_not_found")
-    about = person, session, situation.level, None, user.parts.policy
+    situation_facts = person, session, situation.level, None, user.parts.policy
     answers = {
-        (name, *act): proofs.refusal_of_change(rule_of(*act, person.now), *about) or "allowed"
-        for name, acts in ACTS.items()
-        for act in acts
+        (name, *change): proofs.refusal_of_change(rule_of(*change, person.now), *situation_facts) or "allowed"
+        for name, changes in CHANGES.items()
+        for change in changes
     }
     # At `aal2`, the proof that is missing is one by a factor.
     missing = {"reauthentication_needed": "mfa.reauthentication_needed"} if situation.level == "aal2" else {}
-    expected = {act: answer(situation, act[0]) for act in answers}
-    assert answers == {act: missing.get(said, said) for act, said in expected.items()}
+    expected = {change: answer_of_table(situation, change[0]) for change in answers}
+    assert answers == {change: missing.get(error, error) for change, error in expected.items()}
 
 
 def rule_of(verb: Any, kind: Any, age: str | None, now: datetime) -> proofs.Change:
@@ -376,7 +376,7 @@ def rule_of(verb: Any, kind: Any, age: str | None, now: datetime) -> proofs.Chan
 
 
 # Without a sufficient proof, the sessions differ only in the recovery.
-ASKED = [
+PATH_SITUATIONS = [
     each
     for each in SITUATIONS
     if each.proof == ("factor" if each.level == "aal2" else "fresh")
@@ -384,35 +384,35 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("situation", ASKED, ids=str)
+@pytest.mark.parametrize("situation", PATH_SITUATIONS, ids=str)
 def test_each_path_answers_as_the_table(subject, database, situation):
-    refused = subject(situation)
-    before = refused.credentials()
-    for act, needed, ask in PATHS:
-        expected = answer(situation, act)
-        if needed is None or needed in refused.ids:
-            asked = refused if expected != "allowed" else subject(situation)
-            assert (act, needed, ask(asked)) == (act, needed, expected)
-            if asked is not refused:
-                database.run("DELETE FROM users WHERE id <> %(id)s", id=refused.id)
+    refused_user = subject(situation)
+    before = refused_user.credentials()
+    for change, credential, ask in PATHS:
+        expected = answer_of_table(situation, change)
+        if credential is None or credential in refused_user.ids:
+            user = refused_user if expected != "allowed" else subject(situation)
+            assert (change, credential, ask(user)) == (change, credential, expected)
+            if user is not refused_user:
+                database.run("DELETE FROM users WHERE id <> %(id)s", id=refused_user.id)
     assert database.count("users") == 1
-    assert refused.credentials() == before
+    assert refused_user.credentials() == before
 
 
 def test_every_row_of_the_table_is_about_something():
     assert [row for row in ROWS if not any(row in rows_of(situation) for situation in SITUATIONS)] == []
-    assert set().union(*(row[4] for row in ROWS)) == set(ACTS)
+    assert set().union(*(row[4] for row in ROWS)) == set(CHANGES)
 
 
 def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject, database):
     """Additions of the recovery itself stay."""
     user = subject(Situation("recovery", "aal1", "fresh", "recent"))
     database.run("UPDATE sessions SET aal = 'aal2'")
-    for act, needed, ask in PATHS:
+    for change, credential, ask in PATHS:
         # A browser on the pages has no token from before.
         is_page = "by_page" in ask.__qualname__
-        if act == RECENT_ONE and needed in ("app", "passkey") and not is_page:
-            assert (needed, ask(user)) == (needed, "insufficient_aal")
+        if change == REMOVE_RECENT and credential in ("app", "passkey") and not is_page:
+            assert (credential, ask(user)) == (credential, "insufficient_aal")
     database.run("UPDATE sessions SET aal = 'aal1'")
     database.run("UPDATE factors SET verified_at = now() - interval '30 seconds'")
     assert by_body("delete", "/factors/<app>", {})(user) == "insufficient_aal"

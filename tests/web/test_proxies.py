@@ -19,7 +19,7 @@ INVALID_HOSTS = ("", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.exa
 
 
 @pytest.fixture
-def seen(make_app, alice, database):
+def recorded_address(make_app, alice, database):
     """Return the address that a log-in recorded: `seen(1, peer, "192.0.2.1, 10.0.0.2")`."""
     clients = {}
 
@@ -27,8 +27,8 @@ def seen(make_app, alice, database):
         if proxies not in clients:
             clients[proxies] = make_app(AUTH_TRUSTED_PROXIES=str(proxies)).test_client()
         body = {"email": alice.email, "password": PASSWORD}
-        sent = {} if forwarded is None else {"X-Forwarded-For": forwarded}
-        response = clients[proxies].post(LOG_IN, json=body, headers=sent, **at(peer))
+        headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
+        response = clients[proxies].post(LOG_IN, json=body, headers=headers, **at(peer))
         assert response.status_code == 200
         return database.value("SELECT host(ip) FROM sessions ORDER BY created_at DESC LIMIT 1")
 
@@ -36,9 +36,9 @@ def seen(make_app, alice, database):
 
 
 @cases("peer", [HOME, "2001:db8::1", "127.0.0.1", PROXY])
-def test_peer_is_the_client_without_a_proxy(seen, peer):
-    assert seen(0, peer) == peer
-    assert seen(0, peer, OFFICE) == peer
+def test_peer_is_the_client_without_a_proxy(recorded_address, peer):
+    assert recorded_address(0, peer) == peer
+    assert recorded_address(0, peer, OFFICE) == peer
 
 
 @cases(
@@ -65,8 +65,10 @@ def test_peer_is_the_client_without_a_proxy(seen, peer):
         *((1, garbage, None) for garbage in GARBAGE),
     ],
 )
-def test_client_is_counted_from_the_right_by_the_number_of_proxies(seen, proxies, forwarded, expected):
-    assert seen(proxies, PROXY, forwarded) == expected
+def test_client_is_counted_from_the_right_by_the_number_of_proxies(
+    recorded_address, proxies, forwarded, expected
+):
+    assert recorded_address(proxies, PROXY, forwarded) == expected
 
 
 class TestAddressesInResponses:

@@ -16,7 +16,7 @@ EVIL = "https://evil.example/path?token=a-token-of-a-link"
 
 
 @pytest.fixture
-def said(capfd):
+def lines_of(capfd):
     """Return the reasons that the log gives for an event."""
 
     def read(event: str) -> list[str]:
@@ -27,13 +27,13 @@ def said(capfd):
 
 
 @cases("path", ["/magiclink", "/sign-in", "/authorize"])
-def test_redirect_that_is_not_allowed_names_the_setting(service, acme, said, path):
+def test_redirect_that_is_not_allowed_names_the_setting(service, acme, lines_of, path):
     query = {"provider": "acme", "redirect_to": EVIL}
     if path == "/magiclink":
         service.client.post(path, json={"email": "alice@example.com", "redirect_to": EVIL})
     else:
         service.client.get(path, query_string=query if path == "/authorize" else {"redirect_to": EVIL})
-    line, *_ = said("redirect_not_allowed")
+    line, *_ = lines_of("redirect_not_allowed")
     assert "AUTH_REDIRECT_ALLOW_LIST" in line
     assert "'host': 'evil.example'" in line
     assert "a-token-of-a-link" not in line
@@ -47,22 +47,22 @@ def test_redirect_that_is_not_allowed_names_the_setting(service, acme, said, pat
         {"Authorization": "Bearer a.jwt.of-another-service"},
     ],
 )
-def test_wrong_service_role_key_names_the_setting(client, said, headers):
+def test_wrong_service_role_key_names_the_setting(client, lines_of, headers):
     response = client.get("/admin/users", headers=headers)
     assert (response.status_code, response.json["error_code"]) == (401, "bad_jwt")
     is_jwt = "jwt" in str(headers)
     assert response.json["msg"].startswith("invalid JWT" if is_jwt else "The service role key is invalid")
-    (line,) = said("service_role_key_not_valid")
+    (line,) = lines_of("service_role_key_not_valid")
     assert "AUTH_SERVICE_ROLE_KEY" in line
     assert not any(word in line for word in ("a-wrong-service-role-key", "of-another-service"))
 
 
-def test_message_beyond_the_quota_is_logged_and_printed(make_app, alice, said, capfd):
+def test_message_beyond_the_quota_is_logged_and_printed(make_app, alice, lines_of, capfd):
     client, bodies = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client(), []
     for _ in range(2):
         bodies.append(client.post("/magiclink", json={"email": alice.email}).json)
     assert [body["message"] for body in bodies] == [bodies[0]["message"]] * 2
-    (line,) = said("message_not_sent")
+    (line,) = lines_of("message_not_sent")
     reason = r"not sent: 1 per minute \(AUTH_RATE_LIMIT_MESSAGES\); the next at \d\d:\d\d:\d\d UTC"
     assert re.search(reason, line)
     assert alice.email not in line
@@ -71,19 +71,19 @@ def test_message_beyond_the_quota_is_logged_and_printed(make_app, alice, said, c
 
 
 class TestProvider:
-    def test_wrong_secret_is_logged_with_the_providers_error(self, make_service, acme, said):
+    def test_wrong_secret_is_logged_with_the_providers_error(self, make_service, acme, lines_of):
         service = make_service(AUTH_PROVIDER_ACME_CLIENT_SECRET="a-wrong-secret")
         service.sign_in("acme", redirect_to=APPLICATION)
-        (line,) = said("provider_failed")
+        (line,) = lines_of("provider_failed")
         assert "invalid_client at the token or userinfo endpoint" in line
 
-    def test_description_is_bounded_and_contains_no_secret(self, make_service, acme, said):
+    def test_description_is_bounded_and_contains_no_secret(self, make_service, acme, lines_of):
         description = f"Bad\x1b[31m\nsecret {acme.client_secret} for code-{'x' * 40}. {'Much text. ' * 100}"
         body = json.dumps({"error": "invalid_client", "error_description": description}).encode()
         headers = {"Content-Type": "application/json"}
         acme.instead = {acme.TOKEN: Answer(401, body, headers)}
         make_service().sign_in("acme", redirect_to=APPLICATION)
-        (line,) = said("provider_failed")
+        (line,) = lines_of("provider_failed")
         assert "invalid_client: Bad [31m secret … for … Much text." in line
         assert len(line) < 600
 
@@ -104,31 +104,33 @@ class TestAuthorizationRequest:
             ({"resource": "https://x.example"}, "resource must be one", "clients update {} --resource URI"),
         ],
     )
-    def test_refusal_names_client_reason_and_remedy(self, client, database, said, changes, reason, remedy):
+    def test_refusal_names_client_reason_and_remedy(
+        self, client, database, lines_of, changes, reason, remedy
+    ):
         id = make_client(database).id
         response = client.get(authorize_path(id, **changes))
         assert response.status_code in (302, 400)
-        (line,) = said("authorization_request_refused")
+        (line,) = lines_of("authorization_request_refused")
         assert f"'client_id': '{id}'" in line
         assert (reason in line, remedy.format(id) in line, "'level': 'warning'" in line) == (True, True, True)
         assert "a-token-of-a-link" not in line
 
-    def test_what_a_stranger_sends_is_bounded(self, client, database, said):
+    def test_what_a_stranger_sends_is_bounded(self, client, database, lines_of):
         for id in ("\x1b[31m\r\n" + "x" * 2000, make_client(database).id):
             client.get(authorize_path(id, redirect_uri="https://evil.example/" + "y" * 2000))
-        unknown, unregistered = said("authorization_request_refused")
+        unknown, unregistered = lines_of("authorization_request_refused")
         assert "unknown client_id" in unknown
         assert "https://evil.example/y" in unregistered
         assert (len(unknown) < 700, len(unregistered) < 1000) == (True, True)
 
 
-def test_other_method_names_the_command_that_allows_it(client, database, said):
-    registered, used = "client_secret_basic", "client_secret_post"
-    app_client = make_client(database, token_endpoint_auth_method=registered)
-    response = Client(app_client.id, app_client.secret, used).redeem(client, "a-code")
+def test_other_method_names_the_command_that_allows_it(client, database, lines_of):
+    registered_method, used_method = "client_secret_basic", "client_secret_post"
+    app_client = make_client(database, token_endpoint_auth_method=registered_method)
+    response = Client(app_client.id, app_client.secret, used_method).redeem(client, "a-code")
     assert (response.status_code, response.json["error"]) == (401, "invalid_client")
-    (line,) = said("client_not_authenticated")
+    (line,) = lines_of("client_not_authenticated")
     assert f"'client_id': '{app_client.id}'" in line
-    assert f"choose {registered} in the application" in line
-    assert f"latchkey clients update {app_client.id} --method {used}" in line
+    assert f"choose {registered_method} in the application" in line
+    assert f"latchkey clients update {app_client.id} --method {used_method}" in line
     assert app_client.secret not in line

@@ -47,42 +47,42 @@ def events(logging_client):
 
 class TestRequestEvent:
     def test_event_has_the_chosen_members_only(self, events):
-        client, logged = events()
+        client, new_events = events()
         client.get("/settings", headers={"X-Request-Id": "the-id-of-this-request"}, **at(HOME))
-        (event,) = logged()
+        (event,) = new_events()
         assert isinstance(event.pop("milliseconds"), float)
         expected = {"event": "request", "level": "info", "timestamp": A_TIMESTAMP, "ip": HOME}
         expected |= {"request_id": "the-id-of-this-request", "user_id": None, "error_code": None}
         assert event == expected | {"method": "GET", "route": "/settings", "status": 200}
 
     def test_event_names_the_route_and_not_the_path(self, events, alice, service_role):
-        client, logged = events()
+        client, new_events = events()
         client.get(f"/admin/users/{alice.id}?x={WRONG_PASSWORD}", headers=service_role)
         client.get(f"/auth/v1/admin/users/{alice.id}", headers=service_role)
         client.get(f"/verify?type=signup&token={WRONG_PASSWORD}")
-        of_user = "/admin/users/<user_id>"
-        assert [event["route"] for event in logged()] == [of_user, of_user, "/verify"]
+        route = "/admin/users/<user_id>"
+        assert [event["route"] for event in new_events()] == [route, route, "/verify"]
 
     def test_probes_are_not_logged_but_once_a_minute_while_unhealthy(self, events, monkeypatch):
         monkeypatch.setattr(service._unhealthy, "_logged_at", -math.inf)
-        client, logged = events()
+        client, new_events = events()
         for path in ("/health", "/health?strict", "/auth/v1/health"):
             assert (client.get(path).status_code, client.head(path).status_code) == (200, 200)
-        assert logged() == []
+        assert new_events() == []
         monkeypatch.setattr(served, "delivery_fails", [1])
         assert [client.get("/health?strict").status_code for _ in range(5)] == [503] * 5
         assert client.get("/health").json["status"] == "degraded"
-        (event,) = logged()
+        (event,) = new_events()
         assert (event["event"], event["level"]) == ("unhealthy", "warning")
         assert event["reason"].startswith("The delivery process ends again")
         assert client.post("/health").status_code == 405
-        assert [(event["event"], event["status"]) for event in logged()] == [("request", 405)]
+        assert [(event["event"], event["status"]) for event in new_events()] == [("request", 405)]
 
     def test_event_names_the_caller(self, events, alice):
         session = alice.sign_in()
-        client, logged = events()
+        client, new_events = events()
         client.get("/user", headers=session.authorization)
-        assert [(event["user_id"], event["status"]) for event in logged()] == [(alice.id, 200)]
+        assert [(event["user_id"], event["status"]) for event in new_events()] == [(alice.id, 200)]
 
     @cases(
         ("method", "path", "status", "route"),
@@ -94,16 +94,16 @@ class TestRequestEvent:
         ],
     )
     def test_refused_requests_are_logged(self, events, method, path, status, route):
-        client, logged = events()
+        client, new_events = events()
         client.open(path, method=method)
-        (event,) = logged()
+        (event,) = new_events()
         assert (event["method"], event["status"], event["route"]) == (method, status, route)
 
     def test_input_cannot_break_a_line(self, events):
-        client, logged = events()
+        client, new_events = events()
         forged = '"event": "forged"}'
         client.get(f"/\n%0a%0d{{{forged}", headers={"User-Agent": f'x"}}\\n{{{forged}}}'})
-        assert {event["event"] for event in logged()} == {"request"}
+        assert {event["event"] for event in new_events()} == {"request"}
 
     def test_text_leaves_out_files_of_pages_that_were_found(self, logging_client):
         client, lines = logging_client(AUTH_LOG_FORMAT="text")
@@ -176,7 +176,7 @@ def test_no_secret_is_logged_at_level_debug(
     running_service, server, app, alice, carol, service_role, outbox, database
 ):
     """Sends every secret where it belongs, and where it does not."""
-    service, logged = running_service, running_service.written()
+    service, offset = running_service, running_service.written()
     secrets = [PASSWORD, WRONG_PASSWORD, NEW_PASSWORD, *secrets_of(app)]
 
     def keep(response: Any) -> Any:
@@ -188,9 +188,9 @@ def test_no_secret_is_logged_at_level_debug(
         return response
 
     def keep_sent(to: str) -> Any:
-        sent = outbox.last(to)
-        secrets.extend(secret for secret in (sent.token, sent.code) if secret)
-        return sent
+        message = outbox.last(to)
+        secrets.extend(secret for secret in (message.token, message.code) if secret)
+        return message
 
     def post(path: str, headers: Any = None, **body: Any) -> Any:
         return keep(server.post(path, json=body, headers=headers))
@@ -254,12 +254,12 @@ def test_no_secret_is_logged_at_level_debug(
     server.put("/user", json={"data": {"x": WRONG_PASSWORD * 1000}}, headers=session.authorization)
 
     server.get("/settings", headers={"X-Request-Id": "the-last-request"})
-    text = wait_until(lambda: log if "the-last-request" in (log := service.text()[logged:]) else "")
-    hashed = database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
-    secrets.extend(row.password_hash for row in hashed)
+    text = wait_until(lambda: log if "the-last-request" in (log := service.text()[offset:]) else "")
+    rows = database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
+    secrets.extend(row.password_hash for row in rows)
     assert len(set(secrets)) > 20
     digits = [secret for secret in secrets if secret.isdigit()]
-    found = [secret for secret in secrets if secret not in digits and secret in text]
-    assert [line for line in text.splitlines() if any(secret in line for secret in found)] == []
+    logged_secrets = [secret for secret in secrets if secret not in digits and secret in text]
+    assert [line for line in text.splitlines() if any(secret in line for secret in logged_secrets)] == []
     assert [code for code in digits if re.search(rf"(?<![\d.]){code}(?!\d)", text)] == []
     assert not re.search(r"eyJ[\w-]{8,}\.|\$2b\$", text)

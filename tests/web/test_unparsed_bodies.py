@@ -28,9 +28,9 @@ from tests.support.pages import Visitor
 WITH_BODY = {"POST", "PUT", "PATCH", "DELETE"}
 AN_ID = "00000000-0000-0000-0000-000000000000"
 # Where the dialect is: nowhere, by header, by prefix.
-FORMS = [("", {}), ("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)]
+DIALECTS = [("", {}), ("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)]
 BODY = {"email": "dave@example.com", "phone": "4915112345678", "password": "Correct-Horse-1"}
-GRANTS = ["", "?grant_type=password", "?grant_type=pkce", "?grant_type=id_token", "?grant_type=web3"]
+GRANT_QUERIES = ["", "?grant_type=password", "?grant_type=pkce", "?grant_type=id_token", "?grant_type=web3"]
 # Applications send their credentials in a form, and the kind of grant, without which nothing is counted.
 CREDENTIALS_IN_FORM = {"/introspect", "/oauth/token", "/oauth/userinfo"}
 KIB_BY_ENDPOINT = {
@@ -56,11 +56,11 @@ class Parsers:
         self._patch.undo()
 
     def _counted(self, parser: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **options: Any) -> Any:
+        def count(*arguments: Any, **options: Any) -> Any:
             self.calls += 1
             return parser(*arguments, **options)
 
-        return counted
+        return count
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def routes(app: Any) -> Iterator[tuple[str, str, str]]:
             continue
         path = re.sub("<[^>]+>", AN_ID, rule.rule)
         for method in sorted((rule.methods or set()) & WITH_BODY):
-            for query in GRANTS if path == "/token" else [""]:
+            for query in GRANT_QUERIES if path == "/token" else [""]:
                 yield method, path + query, rule.endpoint
 
 
@@ -96,11 +96,11 @@ def beyond_limits(ask: Any, **options: Any) -> tuple[int, int]:
     return status, parsers.calls
 
 
-@cases(("prefix", "headers"), FORMS)
+@cases(("prefix", "headers"), DIALECTS)
 def test_no_body_is_parsed_before_guard_and_limit(app, alice, prefix, headers):
     callers: tuple[dict[str, str], ...] = ({}, alice.open_session().authorization)
     kinds = ({"json": BODY}, {"data": BODY})
-    client, statuses, parsed = app.test_client(), set(), []
+    client, statuses, parsing = app.test_client(), set(), []
     # This spends the limit of deletions, so that Alice is not deleted below.
     assert client.delete("/user", json={"nonce": 1}, headers=callers[1]).status_code in (400, 429)
     for method, path, _endpoint in routes(app):
@@ -111,8 +111,8 @@ def test_no_body_is_parsed_before_guard_and_limit(app, alice, prefix, headers):
                 options = {"method": method, "headers": headers | caller, **kind}
                 status, calls = beyond_limits(partial(client.open, prefix + path), **options)
                 statuses.add(status)
-                parsed += [(method, path, status)] if calls else []
-    assert parsed == []
+                parsing += [(method, path, status)] if calls else []
+    assert parsing == []
     assert {401, 403, 415, 429} <= statuses
 
 
@@ -120,7 +120,7 @@ def test_no_form_with_its_token_is_parsed_before_the_limit(app, alice):
     session = Visitor(app).with_session_of(alice).session_cookie
     assert session
     browsers = {"latchkey": session.value, "latchkey_form": one_time.new_token()}
-    client, statuses, parsed = app.test_client(use_cookies=False), [], []
+    client, statuses, parsing = app.test_client(use_cookies=False), [], []
     for method, path, endpoint in routes(app):
         accepts_forms = route_of(app.view_functions[endpoint]).accepts_forms
         if not accepts_forms or path.startswith("/console") or path in CREDENTIALS_IN_FORM:
@@ -130,8 +130,8 @@ def test_no_form_with_its_token_is_parsed_before_the_limit(app, alice):
             options["headers"] = {"Cookie": f"{cookie}={secret}"}
             status, calls = beyond_limits(partial(client.open, path), **options)
             statuses.append(status)
-            parsed += [(path, status)] if calls else []
-    assert parsed == []
+            parsing += [(path, status)] if calls else []
+    assert parsing == []
     assert statuses.count(429) > 20
 
 
@@ -148,13 +148,13 @@ def test_longer_body_than_its_route_takes_is_refused_without_reading(app):
         if "?" in path and "id_token" not in path:
             continue  # other grants take 16 KiB
         route = route_of(app.view_functions[endpoint])
-        most = KIB_BY_ENDPOINT.get(endpoint, 16)
+        kib = KIB_BY_ENDPOINT.get(endpoint, 16)
         bounds[endpoint] = route.max_body
         for kind in ["application/json"] + [FORM] * route.accepts_forms:
             options = {"content_type": kind, "method": method}
-            answer = client.open(path, input_stream=Unreadable(b" " * (most * 1024 + 1)), **options)
-            assert (answer.status_code, f"larger than {most} KiB" in answer.text) == (413, True), path
-            answer = client.open(path, data=b" " * most * 1024, **options)
+            answer = client.open(path, input_stream=Unreadable(b" " * (kib * 1024 + 1)), **options)
+            assert (answer.status_code, f"larger than {kib} KiB" in answer.text) == (413, True), path
+            answer = client.open(path, data=b" " * kib * 1024, **options)
             assert answer.status_code != 413, path
     assert bounds == {name: KIB_BY_ENDPOINT.get(name, 16) * 1024 for name in bounds}
     assert KIB_BY_ENDPOINT.keys() <= bounds.keys()
@@ -174,14 +174,14 @@ def test_contract_names_the_bound_of_each_operation(whole_app):
         assert f"{name}:\n      description: The body is larger than {kib} KiB" in OPENAPI.read_text()
 
 
-KIB = 64 * 1024
+MOST_BYTES = 64 * 1024
 
 
 @cases(
     "body",
     [
-        (b'{"a":' * KIB)[:KIB],
-        b"[" * KIB,
+        (b'{"a":' * MOST_BYTES)[:MOST_BYTES],
+        b"[" * MOST_BYTES,
         b'{"a":' * 33 + b"1" + b"}" * 33,
         json.dumps({f"a{number}": 1 for number in range(60_000)}).encode(),
         json.dumps({"a": [{}] * 9_000}).encode(),

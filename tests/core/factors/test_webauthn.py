@@ -98,8 +98,8 @@ def test_security_key_needs_presence_only(relying_party):
 
 
 MISSING = r"Credential( response)? missing required \w+"
-OF_KEY = {"id": "YQ", "rawId": "YQ", "type": "public-key"}
-INCOMPLETE: list[dict[str, Any]] = [{}, {"id": 1}, OF_KEY | {"response": {}}]
+KEY_MEMBERS = {"id": "YQ", "rawId": "YQ", "type": "public-key"}
+INCOMPLETE: list[dict[str, Any]] = [{}, {"id": 1}, KEY_MEMBERS | {"response": {}}]
 MALFORMED = {"clientDataJSON": "_w", "authenticatorData": "YQ", "signature": "", "userHandle": "a"}
 
 
@@ -107,9 +107,9 @@ MALFORMED = {"clientDataJSON": "_w", "authenticatorData": "YQ", "signature": "",
     ("response", "creation", "assertion"),
     [
         *((response, MISSING, MISSING) for response in INCOMPLETE),
-        (OF_KEY | {"response": MALFORMED}, MISSING, "it is malformed"),
+        (KEY_MEMBERS | {"response": MALFORMED}, MISSING, "it is malformed"),
         (
-            OF_KEY | {"response": MALFORMED | {"attestationObject": "YQ"}},
+            KEY_MEMBERS | {"response": MALFORMED | {"attestationObject": "YQ"}},
             "it is malformed",
             "it is malformed",
         ),

@@ -62,10 +62,10 @@ def test_each_of_many_answers_in_a_connection_may_have_the_limit(server):
     ["interim responses", "trailers", "chunks of one byte", "headers", "a body", "packets of one byte"],
 )
 def test_answer_without_an_end_is_left_long_before_the_deadline(server, name):
-    began = awake()
+    start = awake()
     with pytest.raises(requests.RequestException):
         ask(server, ANSWERS[name])
-    assert awake() - began < 20
+    assert awake() - start < 20
 
 
 def test_answer_that_is_cut_off_by_the_deadline_is_none(server):
@@ -87,14 +87,14 @@ def test_compressed_answer_is_refused_unless_its_reader_takes_bytes(server):
 
 
 def test_few_of_the_thousands_of_addresses_of_a_name_are_tried(monkeypatch):
-    kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+    family = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
     tried: list[str] = []
 
     def allows(address: str) -> bool:
         tried.append(address)
         return False
 
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(*kind, ("192.0.2.7", 9))] * 4000)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(*family, ("192.0.2.7", 9))] * 4000)
     with Deadline(60, allows) as deadline, pytest.raises(AddressRefused):
         deadline.connect("many.example", 9, 1.0)
     assert len(tried) == 16

@@ -13,7 +13,7 @@ NAME = "idp.acme.example"
 
 
 @pytest.fixture
-def names(monkeypatch):
+def name_server(monkeypatch):
     with DnsServer({}) as server:
         monkeypatch.setattr(dns.resolver, "default_resolver", server.resolver)
         yield server
@@ -25,36 +25,36 @@ def addresses_of(host):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_name_with_an_ipv4_address_is_found_whatever_is_said_of_ipv6(names, fails):
-    names.addresses[NAME] = "192.0.2.7"
+def test_name_with_an_ipv4_address_is_found_whatever_is_said_of_ipv6(name_server, fails):
+    name_server.addresses[NAME] = "192.0.2.7"
     if fails:
-        names.without_ipv6.add(NAME)
+        name_server.without_ipv6.add(NAME)
     assert addresses_of(NAME) == ["192.0.2.7"]
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
-def test_address_is_asked_of_nobody(names, address):
-    names.silent.add(address)
+def test_address_is_asked_of_nobody(name_server, address):
+    name_server.silent.add(address)
     assert addresses_of(address) == [address]
 
 
-def test_unknown_name_has_no_address(names):
+def test_unknown_name_has_no_address(name_server):
     with pytest.raises(socket.gaierror):
         addresses_of(NAME)
 
 
-def test_name_of_too_many_labels_is_looked_up_nowhere(names):
+def test_name_of_too_many_labels_is_looked_up_nowhere(name_server):
     """Each of the thousands of records that its owner may publish would repeat them."""
-    long = f"{'a.' * 15}example"
-    names.addresses[long], names.addresses[f"a.{long}"] = "192.0.2.7", "192.0.2.7"
-    names.texts |= {f"_latchkey.{long}": "x", f"_latchkey.a.{long}": "x"}
-    assert (addresses_of(long), text_records.of_domain(long)) == (["192.0.2.7"], ["x"])
-    assert text_records.of_domain(f"a.{long}") == []
+    long_name = f"{'a.' * 15}example"
+    name_server.addresses[long_name], name_server.addresses[f"a.{long_name}"] = "192.0.2.7", "192.0.2.7"
+    name_server.texts |= {f"_latchkey.{long_name}": "x", f"_latchkey.a.{long_name}": "x"}
+    assert (addresses_of(long_name), text_records.of_domain(long_name)) == (["192.0.2.7"], ["x"])
+    assert text_records.of_domain(f"a.{long_name}") == []
     with pytest.raises(socket.gaierror):
-        addresses_of(f"a.{long}")
+        addresses_of(f"a.{long_name}")
 
 
-def test_silent_server_is_left_at_the_deadline(names):
-    names.silent.add(NAME)
+def test_silent_server_is_left_at_the_deadline(name_server):
+    name_server.silent.add(NAME)
     with pytest.raises(TimeoutError):
         addresses_of(NAME)

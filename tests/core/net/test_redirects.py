@@ -28,10 +28,10 @@ def test_origin_of_the_site_is_allowed(url):
 
 @cases("sign", "^`{|}")
 def test_character_that_browsers_encode_is_allowed_encoded(sign):
-    sent = f"https://a.example/{sign}?{sign}#{sign}"
-    assert leads_to(sent, "https://a.example/**") == sent.replace(sign, quote(sign))
+    url = f"https://a.example/{sign}?{sign}#{sign}"
+    assert leads_to(url, "https://a.example/**") == url.replace(sign, quote(sign))
     for pattern in (f"https://a.example/{sign}", f"https://a.example/{quote(sign).lower()}"):
-        assert leads_to(sent, pattern) == sent.replace(sign, quote(sign))
+        assert leads_to(url, pattern) == url.replace(sign, quote(sign))
 
 
 OTHER_ORIGINS = [
@@ -79,7 +79,7 @@ def test_other_origin_or_ambiguous_url_falls_back_to_the_site(url):
 
 
 # A pattern, the targets that it allows, and those that it refuses: what follows "https://a.example" of each.
-OF_ONE_HOST = {
+ENDINGS = {
     "/x": ("/x", "- /x/ /xy /X"),
     "": ("- /", "/x s"),
     "/*": ("/x /x?y=1", "/x/y /"),
@@ -131,7 +131,7 @@ def on_one_host(endings):
 @cases(
     ("pattern", "allowed", "refused"),
     [
-        *((f"https://a.example{end}", *map(on_one_host, urls)) for end, urls in OF_ONE_HOST.items()),
+        *((f"https://a.example{end}", *map(on_one_host, urls)) for end, urls in ENDINGS.items()),
         *((pattern, *map(str.split, urls)) for pattern, urls in PATTERNS.items()),
     ],
 )
@@ -142,9 +142,9 @@ def test_pattern_allows_only_matching_targets(pattern, allowed, refused):
 
 
 def test_id_that_supabase_js_adds_is_left_out_when_a_query_is_compared():
-    pattern, theirs = "https://a.example/in?app=1", "sb_flow_id=7f"
-    for allowed in (f"?app=1&{theirs}", f"?{theirs}&app=1", "?app=1"):
-        assert leads_to(f"https://a.example/in{allowed}", pattern) == f"https://a.example/in{allowed}"
-    for refused in (f"?app=2&{theirs}", f"?app=1&x{theirs}", f"?{theirs}"):
-        assert leads_to(f"https://a.example/in{refused}", pattern) == SITE
-    assert leads_to(f"https://b.example/in?app=1&{theirs}", pattern) == SITE
+    pattern, flow_id = "https://a.example/in?app=1", "sb_flow_id=7f"
+    for query in (f"?app=1&{flow_id}", f"?{flow_id}&app=1", "?app=1"):
+        assert leads_to(f"https://a.example/in{query}", pattern) == f"https://a.example/in{query}"
+    for query in (f"?app=2&{flow_id}", f"?app=1&x{flow_id}", f"?{flow_id}"):
+        assert leads_to(f"https://a.example/in{query}", pattern) == SITE
+    assert leads_to(f"https://b.example/in?app=1&{flow_id}", pattern) == SITE

@@ -49,17 +49,17 @@ def strict(make_app, service_role, database):
 def names(monkeypatch):
     """A fake name server: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over successive answers."""
     addresses_of: dict[str, Any] = {}
-    really = socket.getaddrinfo
+    real_getaddrinfo = socket.getaddrinfo
 
     def getaddrinfo(host, port, *arguments, **options):
         if host not in addresses_of:
-            return really(host, port, *arguments, **options)
+            return real_getaddrinfo(host, port, *arguments, **options)
         addresses = (
             next(addresses_of[host]) if isinstance(addresses_of[host], Iterator) else addresses_of[host]
         )
-        found = [really(address, port, *arguments, **options)[0] for address in addresses]
+        answers = [real_getaddrinfo(address, port, *arguments, **options)[0] for address in addresses]
         return [
-            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for family, *_, address in found
+            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for family, *_, address in answers
         ]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
@@ -73,12 +73,12 @@ def test_address_is_classified_by_the_address_embedded_in_it(addresses, expected
     assert {address: reach(address) for address in addresses} == dict.fromkeys(addresses, expected)
 
 
-def refused(hooks, url, details):
+def assert_refused(hooks, url, details):
     assert_error(hooks.ask("post", url=url), 400, "validation_failed", details=f"url: {details}")
 
 
 NOT_HTTP = "must be an http or https URL"
-FORM = "must not have a user, zone or fragment"
+WITH_EXTRA_PARTS = "must not have a user, zone or fragment"
 UNRESOLVED = "must have a host that can be resolved"
 FORBIDDEN_ADDRESS = "must not be in a private network"
 INTO_PRIVATE = f"{FORBIDDEN_ADDRESS} unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true"
@@ -99,55 +99,58 @@ class TestUrl:
             (["https://", "https:///x", "https:1.1.1.1", "https://[::1", "https://1.1.1.1:0/"], NOT_HTTP),
             (["https://1.1.1.1:99999/", "https://1.1.1.1/ä", "https://1.1.1.1/a b"], NOT_HTTP),
             (["https://1.1.1.1\\@127.0.0.1/", "https://1.1.1.1/\t", "https://1.1.1.1:80x/"], NOT_HTTP),
-            (["https://user:password@1.1.1.1/", "https://@1.1.1.1/", "https://1.1.1.1/#top"], FORM),
-            (["https://[fe80::1%25eth0]/", "https://1.1%2e1.1/"], FORM),
+            (
+                ["https://user:password@1.1.1.1/", "https://@1.1.1.1/", "https://1.1.1.1/#top"],
+                WITH_EXTRA_PARTS,
+            ),
+            (["https://[fe80::1%25eth0]/", "https://1.1%2e1.1/"], WITH_EXTRA_PARTS),
             (["https://nowhere.invalid/", "https://a..example/", "https://.example/"], UNRESOLVED),
             ([f"https://{'a' * 64}.example/"], UNRESOLVED),
         ],
     )
     def test_url_of_another_scheme_form_or_name_is_refused(self, hooks, urls, details):
         for url in urls:
-            refused(hooks, url, details)
+            assert_refused(hooks, url, details)
 
     @pytest.mark.parametrize("address", PUBLIC)
     def test_public_address_is_accepted_with_https_only(self, strict, names, address):
         names["hooks.example"] = [address]
         assert strict.register("https://hooks.example/")["url"] == "https://hooks.example/"
-        refused(strict, "http://hooks.example/", NOT_HTTPS)
+        assert_refused(strict, "http://hooks.example/", NOT_HTTPS)
 
     @cases("address", PRIVATE + FORBIDDEN)
     def test_private_address_is_refused(self, strict, hooks, names, address, database):
         names["hooks.example"] = [address.partition("%")[0]]
         for scheme in ("http", "https"):
             details = FORBIDDEN_ADDRESS if address in FORBIDDEN else INTO_PRIVATE
-            refused(strict, f"{scheme}://hooks.example/", details)
+            assert_refused(strict, f"{scheme}://hooks.example/", details)
         if address in FORBIDDEN:
             # Even with private networks.
-            refused(hooks, "http://hooks.example/", FORBIDDEN_ADDRESS)
+            assert_refused(hooks, "http://hooks.example/", FORBIDDEN_ADDRESS)
         assert database.count("webhooks") == 0
 
     def test_every_address_of_a_name_is_checked(self, strict, hooks, names):
         names["hooks.example"] = ["1.1.1.1", "10.0.0.1"]
-        refused(strict, "https://hooks.example/", INTO_PRIVATE)
+        assert_refused(strict, "https://hooks.example/", INTO_PRIVATE)
         names["hooks.example"] = ["10.0.0.1", "1.1.1.1"]
-        refused(hooks, "http://hooks.example/", NOT_HTTPS)
+        assert_refused(hooks, "http://hooks.example/", NOT_HTTPS)
 
     @cases("host", LOOPBACK.split())
     def test_loopback_is_refused_in_any_spelling(self, strict, names, host):
         # Not every name server resolves this name.
         names["localhost."] = ["127.0.0.1"]
-        refused(strict, f"https://{host}/", INTO_PRIVATE)
+        assert_refused(strict, f"https://{host}/", INTO_PRIVATE)
 
     @cases("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "[fe80::1]"])
     def test_metadata_service_is_refused_in_any_spelling(self, hooks, host):
-        refused(hooks, f"http://{host}/latest/meta-data/", FORBIDDEN_ADDRESS)
+        assert_refused(hooks, f"http://{host}/latest/meta-data/", FORBIDDEN_ADDRESS)
 
     def test_changed_url_is_checked(self, strict, names):
         names["hooks.example"] = ["1.1.1.1"]
-        made = strict.register("https://hooks.example/")
-        response = strict.ask("put", f"/{made['id']}", url="https://127.0.0.1/")
+        webhook = strict.register("https://hooks.example/")
+        response = strict.ask("put", f"/{webhook['id']}", url="https://127.0.0.1/")
         assert_error(response, 400, "validation_failed", details=f"url: {INTO_PRIVATE}")
-        assert strict.show(made)["url"] == "https://hooks.example/"
+        assert strict.show(webhook)["url"] == "https://hooks.example/"
 
 
 class TestConnection:
@@ -157,19 +160,19 @@ class TestConnection:
         names["hooks.example"] = ["127.0.0.1"]
         return hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
 
-    def deliver(self, hooks, made):
+    def deliver(self, hooks, webhook):
         hooks.emit()
         hooks.deliver()
-        (delivery,) = hooks.deliveries(made)
+        (delivery,) = hooks.deliveries(webhook)
         return delivery["status"], delivery["last_error"]
 
     REFUSED = ("waiting", "no answer: its address is refused")
 
     def test_name_that_later_resolves_to_a_private_address_is_refused(self, strict, names, target):
         names["hooks.example"] = ["1.1.1.1"]
-        made = strict.register(target.url.replace("http://127.0.0.1", "https://hooks.example"))
+        webhook = strict.register(target.url.replace("http://127.0.0.1", "https://hooks.example"))
         names["hooks.example"] = ["127.0.0.1"]
-        assert self.deliver(strict, made) == self.REFUSED
+        assert self.deliver(strict, webhook) == self.REFUSED
         assert target.requests == []
 
     def test_connection_uses_the_address_that_was_checked(self, hooks, names, registered, target):

@@ -11,31 +11,31 @@ from auth.core.passwords import bcrypt_hash
 from auth.core.passwords.bcrypt_hash import choose, crypt_rn
 from tests.support.cases import cases
 
-OF_SYSTEM = crypt_rn()
+SYSTEM_CRYPT = crypt_rn()
 SALT = b"abcdefghijklmnopqrstuu"
 SETTING = b"$2b$04$" + SALT
 VERSIONS = (b"$2a$", b"$2b$", b"$2y$")
 # Those that broken versions of bcrypt confused, of crypt_blowfish's own tests, and some of its neighbours.
-KNOWN = [
+CONFUSED = [
     *(b"\xa3", b"\xff\xff\xa3", b"\xff\xa3345", b"1\xa3345", b"\xff\xa334\xff\xff\xff\xa3345"),
     *(b"\xaa" * 72, b"\xaa\x55" * 36, b"\x55\xaa\xff" * 24, b"\x80" * 72, b"\x7f" * 72),
     *("Größe-42".encode(), "Пароль-42".encode(), "Aa1☃".encode() * 8),
 ]
 
-of_libxcrypt = pytest.mark.skipif(OF_SYSTEM is None, reason="the system has no libxcrypt")
+needs_libxcrypt = pytest.mark.skipif(SYSTEM_CRYPT is None, reason="the system has no libxcrypt")
 
 
-class Recorded:
+class RecordingCrypt:
     """A `crypt_rn` that keeps the memory it was given, and what that contained on return."""
 
     def __init__(self, crypt_rn):
         self.crypt_rn, self.memories, self.contents = crypt_rn, [], []
 
     def __call__(self, password, setting, data, size):
-        found = self.crypt_rn(password, setting, data, size)
+        result = self.crypt_rn(password, setting, data, size)
         self.memories.append(data)
         self.contents.append(bytes(data))
-        return found
+        return result
 
 
 def random_passwords():
@@ -44,7 +44,9 @@ def random_passwords():
     return [bytes(generator.choices(range(1, 256), k=length)) for length in range(73)]
 
 
-@pytest.fixture(params=[None, pytest.param(OF_SYSTEM, marks=of_libxcrypt)], ids=["package", "libxcrypt"])
+@pytest.fixture(
+    params=[None, pytest.param(SYSTEM_CRYPT, marks=needs_libxcrypt)], ids=["package", "libxcrypt"]
+)
 def hashpw(request, monkeypatch):
     chosen = choose(request.param)
     monkeypatch.setattr(bcrypt_hash, "chosen", lambda: chosen)
@@ -54,7 +56,7 @@ def hashpw(request, monkeypatch):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hash_is_that_of_the_package_for_every_length_and_byte(hashpw, version):
     setting = version + SETTING[4:]
-    for password in random_passwords() + KNOWN:
+    for password in random_passwords() + CONFUSED:
         expected = bcrypt.hashpw(password, setting)
         assert hashpw(password, setting) == expected, password
         assert hashpw(password, expected) == expected  # a hash is a setting too
@@ -78,31 +80,31 @@ def test_what_bcrypt_cannot_hash_is_refused(hashpw, password, setting):
 
 # A library's wrong answers, from the right one.
 WRONG = {
-    "nothing": lambda password, found: None,
-    "the token of a failure": lambda password, found: b"*0",
-    "the other token of a failure": lambda password, found: b"*1",
-    "the setting alone": lambda password, found: found[:29],
-    "a hash of nothing": lambda password, found: bcrypt.hashpw(b"", SETTING),
-    "another digest of bytes above 0x7f": lambda password, found: (
-        found if password.isascii() else found[:-2] + b"zz"
+    "nothing": lambda password, expected: None,
+    "the token of a failure": lambda password, expected: b"*0",
+    "the other token of a failure": lambda password, expected: b"*1",
+    "the setting alone": lambda password, expected: expected[:29],
+    "a hash of nothing": lambda password, expected: bcrypt.hashpw(b"", SETTING),
+    "another digest of bytes above 0x7f": lambda password, expected: (
+        expected if password.isascii() else expected[:-2] + b"zz"
     ),
-    "a digest of the first 71 bytes": lambda password, found: bcrypt.hashpw(password[:71], SETTING),
+    "a digest of the first 71 bytes": lambda password, expected: bcrypt.hashpw(password[:71], SETTING),
 }
 
 
 @cases("answer", WRONG.values())
 def test_library_that_differs_from_the_package_is_not_used(answer):
-    def wrong(password, setting, data, size):
+    def wrong_crypt(password, setting, data, size):
         calls.append(password)
         return answer(password, bcrypt.hashpw(password, setting))
 
     calls: list[bytes] = []
     with capture_logs() as logs:
-        hashpw = choose(wrong)
+        hashpw = choose(wrong_crypt)
     assert [(line["event"], line["log_level"]) for line in logs] == [("libxcrypt_not_used", "warning")]
-    tried = len(calls)
+    calls_before = len(calls)
     assert hashpw(b"\xff a password", SETTING) == bcrypt.hashpw(b"\xff a password", SETTING)
-    assert len(calls) == tried
+    assert len(calls) == calls_before
 
 
 def test_threads_hash_at_once_without_mixing_passwords(hashpw):
@@ -113,9 +115,9 @@ def test_threads_hash_at_once_without_mixing_passwords(hashpw):
         assert list(threads.map(hashpw, passwords * 20, settings * 20)) == expected * 20
 
 
-@of_libxcrypt
+@needs_libxcrypt
 def test_each_hash_has_memory_of_its_own_which_is_zero_afterwards():
-    recorded = Recorded(OF_SYSTEM)
+    recorded = RecordingCrypt(SYSTEM_CRYPT)
     hashpw = choose(recorded)
     hashed = hashpw(b"a password", SETTING)
     with pytest.raises(ValueError, match="Invalid salt"):

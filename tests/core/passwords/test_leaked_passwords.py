@@ -21,7 +21,7 @@ from tests.support.range_api import RangeStub, sha1
 from tests.support.users import NEW_PASSWORD, PASSWORD, WRONG_PASSWORD, session_of, sign_in
 
 LEAKED = "Horse-Battery-7"
-SAID = "This password is known from data breaches. Choose another one."
+WARNING = "This password is known from data breaches. Choose another one."
 REQUIREMENT = "not be one that is known from data breaches"
 
 
@@ -67,10 +67,10 @@ class TestFile:
         text = "\n".join(lines) + "\n" + "\r\n".join(lines).lower()
         result = build(path, text, "--min-count", "501", "--json")
         assert (result.exit_code, json.loads(result.stdout)) == (0, {"path": str(path), "count": 500})
-        found = LeakedFile(path)
-        found.check()
-        assert [found.contains(password) for password in passwords] == [False] * 500 + [True] * 500
-        assert not any(found.contains(f"another {number}") for number in range(1000))
+        leaked = LeakedFile(path)
+        leaked.check()
+        assert [leaked.contains(password) for password in passwords] == [False] * 500 + [True] * 500
+        assert not any(leaked.contains(f"another {number}") for number in range(1000))
 
     def test_file_has_the_documented_form(self, path):
         leaked_file.write(path, map(leaked_file.number_of, map(sha1, ("a", "b", "c"))))
@@ -89,20 +89,23 @@ class TestFile:
         result = build(path, f"{sha1('a')}:1\n{line}\n")
         assert (result.exit_code, path.read_bytes()) == (2, b"before")
         assert "Line 2 must be SHA1:COUNT" in result.stderr
-        assert [found.name for found in path.parent.iterdir()] == [path.name]
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
     @cases(
         ("change", "problem"),
         [
-            (lambda whole: whole[:-1], "has 71 bytes, not those of 3 hashes"),
-            (lambda whole: whole + bytes(8), "has 80 bytes, not those of 3 hashes"),
-            (lambda whole: whole[:20], "is cut off"),
-            (lambda whole: b"", "is cut off"),
-            (lambda whole: b"LATCHKEY" + whole[8:], "is no file of leaked passwords"),
-            (lambda whole: whole[:-1] + bytes([whole[-1] ^ 1]), "is damaged: its checksum is another one"),
-            (lambda whole: whole[:20] + b"x" + whole[21:], "is damaged: its checksum is another one"),
-            (lambda whole: _signed(whole[56:64] + whole[48:56] + whole[64:]), "is not sorted"),
-            (lambda whole: _signed(whole[48:56] * 2 + whole[64:]), "is not sorted"),
+            (lambda content: content[:-1], "has 71 bytes, not those of 3 hashes"),
+            (lambda content: content + bytes(8), "has 80 bytes, not those of 3 hashes"),
+            (lambda content: content[:20], "is cut off"),
+            (lambda content: b"", "is cut off"),
+            (lambda content: b"LATCHKEY" + content[8:], "is no file of leaked passwords"),
+            (
+                lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+                "is damaged: its checksum is another one",
+            ),
+            (lambda content: content[:20] + b"x" + content[21:], "is damaged: its checksum is another one"),
+            (lambda content: _signed(content[56:64] + content[48:56] + content[64:]), "is not sorted"),
+            (lambda content: _signed(content[48:56] * 2 + content[64:]), "is not sorted"),
         ],
     )
     def test_file_that_cannot_be_trusted_stops_the_start_and_is_named(self, app, path, change, problem):
@@ -148,21 +151,21 @@ class TestSigningIn:
         body = {"email": carol.email, "password": PASSWORD}
         answers.append(client.post("/login-admin", json=body))
         assert [answer.status_code for answer in answers] == [200, 200]
-        weak = {"message": SAID, "reasons": ["pwned"]}
+        weak = {"message": WARNING, "reasons": ["pwned"]}
         assert [answer.json["weak_password"] for answer in answers] == [weak, weak]
         refreshed = session_of(client, answers[0]).refresh()
         assert (refreshed.status_code, "weak_password" in refreshed.json) == (200, False)
 
     def test_refused_sign_in_tells_nothing_about_leaks(self, guarded, make_app, alice, database):
         """Neither with a leaked wrong password, nor with a right one whose verdict must not be revealed."""
-        limited = {
+        settings = {
             "AUTH_PASSWORD_LEAKED_FILE": guarded.extensions[
                 EXTENSION
             ].settings.password_leaked_file.as_posix(),
             "AUTH_RATE_LIMITS_ENABLED": "true",
             "AUTH_RATE_LIMIT_LOGIN_FAILURES": "3 per minute",
         }
-        client, answers, costs = make_app(**limited).test_client(), [], []
+        client, answers, costs = make_app(**settings).test_client(), [], []
         for password in (LEAKED, WRONG_PASSWORD, LEAKED, PASSWORD, WRONG_PASSWORD):
             before = statements_run()
             answers.append(sign_in(client, alice.email, password))

@@ -30,11 +30,11 @@ def sign_up(client):
 
 def reasons(response):
     """Return the reasons for which a password is weak."""
-    found = response.json.get("weak_password", {}).get("reasons")
+    names = response.json.get("weak_password", {}).get("reasons")
     sentence = Like("a sentence", r"Password should .+\.")
-    assert_error(response, 422, "weak_password", sentence, A_SENTENCE, weak_password={"reasons": found})
+    assert_error(response, 422, "weak_password", sentence, A_SENTENCE, weak_password={"reasons": names})
     assert response.json["details"].startswith("password: must ")
-    return found
+    return names
 
 
 def is_refused(settings, password):
@@ -98,7 +98,7 @@ class TestStrength:
         assert sign_up(password).status_code == 201
 
     @cases(
-        ("password", "why"),
+        ("password", "expected"),
         [
             ("", ["length", "characters"]),
             *((password, ["length"]) for password in ("Aa1-Aa1", "Ää1-Ää1")),
@@ -107,13 +107,13 @@ class TestStrength:
             ("123456", ["length", "characters", "common"]),
         ],
     )
-    def test_weak_password_gets_all_reasons_and_no_hash(self, sign_up, database, hashes, password, why):
-        assert reasons(sign_up(password)) == why
+    def test_weak_password_gets_all_reasons_and_no_hash(self, sign_up, database, hashes, password, expected):
+        assert reasons(sign_up(password)) == expected
         assert (database.count("users"), hashes.count) == (0, 0)
 
     @cases(
         ("requirement", "password"),
-        [(kind, each) for kind, found in GUESSED.items() for each in found.split()],
+        [(kind, each) for kind, text in GUESSED.items() for each in text.split()],
     )
     def test_common_password_with_digits_and_symbols_is_refused(
         self, sign_up, database, password, requirement
@@ -166,7 +166,7 @@ class TestStrength:
         assert register(client, password, "erin@kontor.test").status_code == 201
 
     @pytest.mark.parametrize(
-        ("settings", "accepted", "weak", "why"),
+        ("settings", "accepted", "weak", "reason"),
         [
             ({"REQUIREMENTS": ""}, "correct-horse", "PassWord", "common"),
             ({"REQUIREMENTS": "", "COMMON_CHECK": "false"}, "password", "passwor", "length"),
@@ -176,11 +176,11 @@ class TestStrength:
             ({"MIN_LENGTH": "12"}, "Aa1-Aa1-Aa1-", "Aa1-Aa1-Aa1", "length"),
         ],
     )
-    def test_each_requirement_is_a_setting(self, make_app, settings, accepted, weak, why):
+    def test_each_requirement_is_a_setting(self, make_app, settings, accepted, weak, reason):
         changes = {f"AUTH_PASSWORD_{name}": value for name, value in settings.items()}
         client = make_app(**changes).test_client()
         assert register(client, accepted).status_code == 201
-        assert reasons(register(client, weak, "erin@example.com")) == [why]
+        assert reasons(register(client, weak, "erin@example.com")) == [reason]
 
 
 class TestHashing:
@@ -233,5 +233,5 @@ def _in_groups(generator):
 def test_ten_thousand_passwords_of_managers_are_taken(app):
     settings, generator = app.extensions[EXTENSION].settings, random.Random(20)
     shapes = (_of_many_signs, _of_all_kinds, _in_groups)
-    made = [shapes[number % 3](generator) for number in range(9_999)] + ["Aa9!4#7%2^8&1*6(3)0"]
-    assert [password for password in made if is_refused(settings, password)] == []
+    passwords = [shapes[number % 3](generator) for number in range(9_999)] + ["Aa9!4#7%2^8&1*6(3)0"]
+    assert [password for password in passwords if is_refused(settings, password)] == []

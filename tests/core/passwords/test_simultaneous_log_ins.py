@@ -36,7 +36,7 @@ def dearest(cost: int) -> dict[str, str]:
     }
 
 
-def give(database, person, stored):
+def set_hash(database, person, stored):
     """Give a user a hash, as an import does."""
     database.run("UPDATE users SET password_hash = %(hash)s WHERE id = %(id)s", hash=stored, id=person.id)
 
@@ -44,7 +44,7 @@ def give(database, person, stored):
 @pytest.mark.parametrize("stored", dearest(4).values(), ids=list(dearest(4)))
 def test_attempts_are_checked_and_another_user_signs_in(server, parts, database, alice, bob, stored):
     parts.passwords.check_cost(stored)
-    give(database, alice, stored)
+    set_hash(database, alice, stored)
     log_ins = [*8 * [(alice.email, "x" * 1024)], (bob.email, PASSWORD)]
     *attempts, other = at_once(9, lambda number: sign_in(server, *log_ins[number]))
     for attempt in attempts:

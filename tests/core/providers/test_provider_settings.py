@@ -14,30 +14,30 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 GOOGLE = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "x", "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "a-secret-of-google"}
 ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https://acme.example"}
 
-OWN = {"AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x", "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example"}
+OUR_OWN = {"AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x", "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example"}
 
 
 def settings_of(app) -> tuple[bool, dict[str, bool]]:
     """Return sign-up and providers as GET /settings lists them."""
     body = app.test_client().get("/settings").json
-    listed = [(provider["name"], provider["enabled"]) for provider in body["external_providers"]]
-    assert len(dict(listed)) == len(listed)
-    return body["external_providers_enabled"], dict(listed)
+    providers = [(provider["name"], provider["enabled"]) for provider in body["external_providers"]]
+    assert len(dict(providers)) == len(providers)
+    return body["external_providers_enabled"], dict(providers)
 
 
 class TestListing:
     @pytest.mark.parametrize(
         ("changes", "enabled"),
-        [({}, {}), (GOOGLE, {"google": True}), (ACME, {"acme": True}), (OWN, {"our_own_2": True})],
+        [({}, {}), (GOOGLE, {"google": True}), (ACME, {"acme": True}), (OUR_OWN, {"our_own_2": True})],
         ids=["none", "preset", "generic", "several words"],
     )
     def test_configured_providers_are_listed_with_the_presets(self, make_app, changes, enabled):
         assert settings_of(make_app(**changes)) == (bool(enabled), dict.fromkeys(PRESETS, False) | enabled)
 
     def test_only_listed_providers_can_sign_in(self, service, fakes):
-        listed = settings_of(service.app)[1]
-        assert {name for name, enabled in listed.items() if enabled} == {fake.name for fake in fakes.all}
-        for name, enabled in listed.items():
+        providers = settings_of(service.app)[1]
+        assert {name for name, enabled in providers.items() if enabled} == {fake.name for fake in fakes.all}
+        for name, enabled in providers.items():
             assert service.client.get(f"/authorize?provider={name}").status_code == (302 if enabled else 400)
 
     def test_settings_contain_no_secret(self, service, fakes):
@@ -64,8 +64,8 @@ class TestStartupErrors:
         names = {"AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL"} - {missing} if missing != "ISSUER" else ()
         endpoints = {f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x" for name in names}
         secret = {"AUTH_PROVIDER_ACME_CLIENT_SECRET": "y"}
-        found = problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints, **secret)
-        assert set(found) == {"AUTH_PROVIDER_ACME_CLIENT_ID"}
+        lines = problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints, **secret)
+        assert set(lines) == {"AUTH_PROVIDER_ACME_CLIENT_ID"}
 
     @cases("name", ["GOOGLE_CLIENTID", "GOOGLE", "GOOGLE_", "_CLIENT_ID", "Google_CLIENT_ID"])
     def test_unknown_variable_prevents_the_start(self, load, name):
@@ -84,9 +84,9 @@ class TestStartupErrors:
     @cases("name", URLS)
     def test_malformed_url_or_http_url_of_another_host_prevents_the_start(self, load, name, url):
         variable = f"AUTH_PROVIDER_GITHUB_{name}"
-        found = problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})
-        assert set(found) == {variable}
-        assert not url.startswith("http://") or "https" in found[variable]
+        lines = problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})
+        assert set(lines) == {variable}
+        assert not url.startswith("http://") or "https" in lines[variable]
 
     @pytest.mark.parametrize(
         "url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"]
@@ -105,8 +105,8 @@ class TestStartupErrors:
     def test_malformed_private_key_prevents_the_start(self, load, key):
         variable = "AUTH_PROVIDER_APPLE_PRIVATE_KEY"
         others = {f"AUTH_PROVIDER_APPLE_{name}": "x" for name in ("CLIENT_ID", "TEAM_ID", "KEY_ID")}
-        found = problems(load, **others, **{variable: key})
-        assert (set(found), key in found[variable]) == ({variable}, False)
+        lines = problems(load, **others, **{variable: key})
+        assert (set(lines), key in lines[variable]) == ({variable}, False)
 
     @pytest.mark.parametrize("missing", ["TEAM_ID", "KEY_ID", "PRIVATE_KEY"])
     def test_apple_without_a_part_of_its_secret_prevents_the_start(self, load, fakes, missing):
@@ -116,7 +116,7 @@ class TestStartupErrors:
 
 
 def test_documented_configuration_works_in_five_lines(load, fakes):
-    found = []
+    names = []
     text = (OPENAPI.parent / "docs/oauth.md").read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "AUTH_PROVIDER_" in block]
     for lines in map(str.splitlines, blocks):
@@ -125,13 +125,13 @@ def test_documented_configuration_works_in_five_lines(load, fakes):
         if (key := "AUTH_PROVIDER_APPLE_PRIVATE_KEY") in settings:
             settings[key] = fakes.apple.settings()[key]
         loaded = load(**settings).providers
-        (name,) = [name for name in loaded if name not in found]
-        found.append(name)
+        (name,) = [name for name in loaded if name not in names]
+        names.append(name)
         # The documented redirect URI is the one that is sent.
         comments = " ".join(line for line in lines if line.startswith("#"))
         urls = re.findall(r"https://[^\s;,]+/callback", comments)
         assert urls == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
-    assert found == ["google", "github", "apple", "azure", "acme"]
+    assert names == ["google", "github", "apple", "azure", "acme"]
 
 
 class TestParsing:
@@ -149,14 +149,14 @@ class TestParsing:
 
 
 def test_provider_without_a_secret_is_a_public_client(make_service, google, monkeypatch):
-    def authenticates(asked):
-        is_public = "authorization" not in asked.headers and "client_secret" not in asked.parameters
-        return is_public and asked.parameters["client_id"] == google.client_id
+    def authenticates(request):
+        is_public = "authorization" not in request.headers and "client_secret" not in request.parameters
+        return is_public and request.parameters["client_id"] == google.client_id
 
     monkeypatch.setattr(google, "authenticates", authenticates)
     google.person = {"sub": "x"}
-    of_client = {"ISSUER": google.url, "CLIENT_ID": google.client_id}
-    make_service(**{f"AUTH_PROVIDER_PUBLIC_{name}": value for name, value in of_client.items()}).signed_in(
+    values = {"ISSUER": google.url, "CLIENT_ID": google.client_id}
+    make_service(**{f"AUTH_PROVIDER_PUBLIC_{name}": value for name, value in values.items()}).signed_in(
         "public"
     )
 

@@ -76,9 +76,9 @@ SIZES = {
 
 @pytest.mark.parametrize("name", SIZES)
 def test_logo_is_wide_beyond_twice_its_height_or_if_its_size_is_unknown(tmp_path, name):
-    content, wide = SIZES[name]
+    content, expected = SIZES[name]
     (tmp_path / name).write_bytes(content)
-    assert is_wide(str(tmp_path / name)) is wide
+    assert is_wide(str(tmp_path / name)) is expected
 
 
 def test_logo_file_is_served_without_scripts(make_app, tmp_path):
@@ -97,8 +97,8 @@ def test_icon_is_the_logo_unless_it_is_wide_else_the_initial(make_app, tmp_path)
     icons = []
     for name in ("wide.png", "twice.png"):
         (tmp_path / name).write_bytes(SIZES[name][0])
-        brand = {"AUTH_BRAND_NAME": "<acme", "AUTH_BRAND_LOGO": str(tmp_path / name)}
-        icons.append(make_app(**brand).test_client().get("/brand/icon"))
+        settings = {"AUTH_BRAND_NAME": "<acme", "AUTH_BRAND_LOGO": str(tmp_path / name)}
+        icons.append(make_app(**settings).test_client().get("/brand/icon"))
         assert "sandbox" in icons[-1].headers["Content-Security-Policy"]
     assert b">&lt;</text>" in icons[0].data
     assert icons[1].data == SIZES["twice.png"][0]

@@ -51,9 +51,9 @@ class TestDatabaseUrl:
     ):
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate.path))
         added = {"sslmode": "verify-full", "sslrootcert": str(certificate.path)}
-        found = encryption.encrypted(url)
-        assert parse_dsn(found) == parse_dsn(url.rstrip("?")) | added
-        assert encryption.encrypted(found) == found
+        encrypted_url = encryption.encrypted(url)
+        assert parse_dsn(encrypted_url) == parse_dsn(url.rstrip("?")) | added
+        assert encryption.encrypted(encrypted_url) == encrypted_url
 
     @cases("mode", ["disable", "prefer", "require", "verify-ca"])
     def test_mode_of_the_url_or_the_environment_stays(self, home, mode):

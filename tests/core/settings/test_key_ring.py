@@ -45,18 +45,18 @@ def service(environment, directory, database):
 
 
 @pytest.fixture
-def running(service):
+def service_parts(service):
     """The parts of the service."""
     return service.extensions["latchkey"]
 
 
 @pytest.fixture
-def write(directory, running):
+def write(directory, service_parts):
     """Replace a file of keys, which the service reads again."""
 
     def write(name, text):
         (directory / name).write_text(text)
-        running.key_ring.refresh()
+        service_parts.key_ring.refresh()
 
     return write
 
@@ -82,7 +82,7 @@ def add_keys(directory, write):
     return add
 
 
-def signed(service, **options):
+def signed_token(service, **options):
     """Return a token that the service signs, and its key id."""
     names = ("email", "phone", "app_metadata", "user_metadata", "role", "is_anonymous")
     user = dict.fromkeys(names) | {"id": SESSION_ID}
@@ -96,23 +96,23 @@ class TestSigningKeys:
         published = service.test_client().get("/.well-known/jwks.json").json["keys"]
         assert [key["kid"] for key in published] == [new["kid"], old["kid"]]
         assert not any("active_from" in key for key in published)
-        assert signed(service)[1] == old["kid"]
+        assert signed_token(service)[1] == old["kid"]
         # A bare array is a set too.
         write("jwt_keys.json", json.dumps([new | {"active_from": at(-60)}, old]))
-        assert signed(service)[1] == new["kid"]
+        assert signed_token(service)[1] == new["kid"]
 
-    def test_old_keys_verify_until_they_are_removed(self, service, running, add_keys, write):
-        old_token = signed(service)[0]
+    def test_old_keys_verify_until_they_are_removed(self, service, service_parts, add_keys, write):
+        old_token = signed_token(service)[0]
         new, _old = add_keys(-60)
-        assert running.access_tokens.claims(old_token)
+        assert service_parts.access_tokens.claims(old_token)
         write("jwt_keys.json", json.dumps([new]))
         with pytest.raises(InvalidAccessToken, match="unknown kid"):
-            running.access_tokens.claims(old_token)
+            service_parts.access_tokens.claims(old_token)
 
 
 class TestSecretKeys:
-    def test_new_secret_is_accepted_first_and_used_when_its_time_has_come(self, running, rotate):
-        tokens = running.refresh_tokens
+    def test_new_secret_is_accepted_first_and_used_when_its_time_has_come(self, service_parts, rotate):
+        tokens = service_parts.refresh_tokens
         old = tokens.make(SESSION_ID, 7)
         rotate(60)
         assert tokens.make(SESSION_ID, 7) == old
@@ -164,14 +164,14 @@ class TestFiles:
         [("secret_key", ""), ("secret_key", NEW), ("service_role_key", NEW), ("jwt_keys.json", '{"keys": ')],
     )
     def test_file_that_is_broken_or_of_another_deployment_changes_nothing(
-        self, running, directory, write, name, text, capfd
+        self, service_parts, directory, write, name, text, capfd
     ):
-        token = running.refresh_tokens.make(SESSION_ID, 7)
+        token = service_parts.refresh_tokens.make(SESSION_ID, 7)
         for _ in range(2):
             write(name, text)
-        assert running.refresh_tokens.read(token)
-        logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-        (problem,) = [line["reason"] for line in logged if line["event"] == "keys_not_read_again"]
+        assert service_parts.refresh_tokens.read(token)
+        lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        (problem,) = [line["reason"] for line in lines if line["event"] == "keys_not_read_again"]
         assert problem.startswith(f"{directory / name}: ")
 
     def test_service_role_key_is_replaced_without_a_restart(self, service, directory, write):
@@ -182,9 +182,9 @@ class TestFiles:
             headers = ({"apikey": key} for key in (old, NEW))
             assert [client.get("/admin/users", headers=each).status_code for each in headers] == expected
 
-    def test_secret_that_was_removed_is_refused(self, running, write, rotate):
-        old = running.refresh_tokens.make(SESSION_ID, 7)
+    def test_secret_that_was_removed_is_refused(self, service_parts, write, rotate):
+        old = service_parts.refresh_tokens.make(SESSION_ID, 7)
         rotate(-60)
         write("secret_key", NEW)
         with pytest.raises(InvalidRefreshToken):
-            running.refresh_tokens.read(old)
+            service_parts.refresh_tokens.read(old)

@@ -23,25 +23,29 @@ _PUBLIC = {
 _CANARY = "Canary7b1e9d03c5f2a4"
 
 
-def shown(loaded) -> dict[str, Listed]:
+def listed_by_name(loaded) -> dict[str, Listed]:
     return {each.name: each for each in listed(loaded)}
 
 
 def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default(load, tmp_path):
     (tmp_path / ".env").write_text("AUTH_BRAND_NAME=Acme\nPORT=8100\n")
-    found = shown(load(PORT="8200", AUTH_AUTOCONFIRM="true", AUTH_RATE_LIMIT_LOGIN="5 per minute"))
+    listing = listed_by_name(load(PORT="8200", AUTH_AUTOCONFIRM="true", AUTH_RATE_LIMIT_LOGIN="5 per minute"))
 
-    assert list(found) == settings.names()
-    assert found["AUTH_BRAND_NAME"][:3] == ("AUTH_BRAND_NAME", "Acme", str(tmp_path / ".env"))
-    assert found["PORT"][:3] == ("PORT", "8200", "environment")
-    assert found["AUTH_AUTOCONFIRM"][:3] == ("AUTH_AUTOCONFIRM", "true", "environment")
-    assert found["AUTH_RATE_LIMIT_LOGIN"].value == "5 per 1 minute"
-    assert found["AUTH_REAUTHENTICATION_AGE"].value == "86400"
-    assert found["AUTH_BIND"][:3] == ("AUTH_BIND", "127.0.0.1", "default")
-    assert found["AUTH_SECRET_KEY"][:3] == ("AUTH_SECRET_KEY", "hidden", str(tmp_path / "var" / "secret_key"))
-    assert found["AUTH_SMTP_URL"][:3] == ("AUTH_SMTP_URL", "", "default")
+    assert list(listing) == settings.names()
+    assert listing["AUTH_BRAND_NAME"][:3] == ("AUTH_BRAND_NAME", "Acme", str(tmp_path / ".env"))
+    assert listing["PORT"][:3] == ("PORT", "8200", "environment")
+    assert listing["AUTH_AUTOCONFIRM"][:3] == ("AUTH_AUTOCONFIRM", "true", "environment")
+    assert listing["AUTH_RATE_LIMIT_LOGIN"].value == "5 per 1 minute"
+    assert listing["AUTH_REAUTHENTICATION_AGE"].value == "86400"
+    assert listing["AUTH_BIND"][:3] == ("AUTH_BIND", "127.0.0.1", "default")
+    assert listing["AUTH_SECRET_KEY"][:3] == (
+        "AUTH_SECRET_KEY",
+        "hidden",
+        str(tmp_path / "var" / "secret_key"),
+    )
+    assert listing["AUTH_SMTP_URL"][:3] == ("AUTH_SMTP_URL", "", "default")
     # Loading again, from an environment that now has the variables of the file.
-    assert shown(settings.load())["AUTH_BRAND_NAME"] == found["AUTH_BRAND_NAME"]
+    assert listed_by_name(settings.load())["AUTH_BRAND_NAME"] == listing["AUTH_BRAND_NAME"]
 
 
 def test_no_secret_is_listed(load):
@@ -59,19 +63,19 @@ def test_no_secret_is_listed(load):
         "AUTH_PROVIDER_GOOGLE_CLIENT_ID": "the-client",
         "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": _CANARY,
     }
-    found = shown(load(**secrets))
+    listing = listed_by_name(load(**secrets))
 
-    text = str(found)
+    text = str(listing)
     assert _CANARY not in text
     assert json.loads(secrets["AUTH_JWT_KEYS"])["keys"][0]["d"] not in text
-    assert found["AUTH_SECRET_KEY"].value == "hidden: 2 secrets"
-    assert found["DATABASE_URL"].value == "host=db.example.com port=5432 dbname=auth sslmode=verify-full"
-    assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
-    assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
-    assert found["AUTH_HOOK_SEND_SMS"].value == "https://hooks.example.com"
-    assert found["AUTH_HOOK_SEND_SMS_SECRETS"].value == "hidden: 2 secrets"
-    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
-    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"][1:3] == ("hidden", "environment")
+    assert listing["AUTH_SECRET_KEY"].value == "hidden: 2 secrets"
+    assert listing["DATABASE_URL"].value == "host=db.example.com port=5432 dbname=auth sslmode=verify-full"
+    assert listing["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
+    assert listing["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
+    assert listing["AUTH_HOOK_SEND_SMS"].value == "https://hooks.example.com"
+    assert listing["AUTH_HOOK_SEND_SMS_SECRETS"].value == "hidden: 2 secrets"
+    assert listing["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
+    assert listing["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"][1:3] == ("hidden", "environment")
 
 
 @pytest.mark.parametrize("owner", [Settings, ProviderSettings])

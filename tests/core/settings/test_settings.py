@@ -132,9 +132,9 @@ INVALID = {
 class TestInvalidValues:
     @cases(("name", "value"), [(name, value) for name, values in INVALID.items() for value in values])
     def test_invalid_value_is_reported_with_its_variable(self, load, name, value):
-        found = problems(load, **{name: value})
-        assert list(found) == [name]
-        assert len(found[name]) > 10
+        lines = problems(load, **{name: value})
+        assert list(lines) == [name]
+        assert len(lines[name]) > 10
 
     @cases(
         ("pattern", "instead"),
@@ -147,8 +147,8 @@ class TestInvalidValues:
         ],
     )
     def test_refused_pattern_is_told_what_to_write_instead(self, load, pattern, instead):
-        found = problems(load, AUTH_REDIRECT_ALLOW_LIST=pattern)["AUTH_REDIRECT_ALLOW_LIST"]
-        assert f". Write {instead}. " in found or f". Write one such as {instead}. " in found
+        line = problems(load, AUTH_REDIRECT_ALLOW_LIST=pattern)["AUTH_REDIRECT_ALLOW_LIST"]
+        assert f". Write {instead}. " in line or f". Write one such as {instead}. " in line
 
     def test_all_invalid_values_are_reported_together(self, load):
         bad = {name: values[0] for name, values in INVALID.items()}
@@ -182,7 +182,7 @@ AUDIENCE = "Is second_step or a UUID, which only other tokens have. Use another 
 BIND = "Must be an address such as 127.0.0.1 or ::1. Set the port by PORT."
 LOGIN_URL = "Must be a URL such as https://example.com/path, without a user or fragment."
 ELSEWHERE = "Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
-OF_APPLICATIONS = "Is the audience of tokens of applications. Use another name, such as authenticated."
+CLIENT_AUDIENCE = "Is the audience of tokens of applications. Use another name, such as authenticated."
 PGBOUNCER = "Has the parameter pgbouncer, which libpq does not know. Remove it."
 HOOK_SECRET = "Must be whsec_ and 24 to 64 random bytes in base64. Make one with latchkey hooks secret."
 
@@ -216,7 +216,7 @@ class TestProblems:
             ("AUTH_SITE_LOGIN_URL", "https://app.example.com/login", ELSEWHERE),
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
             *(("AUTH_JWT_AUDIENCE", name, AUDIENCE) for name in ("second_step", A_UUID)),
-            ("AUTH_JWT_AUDIENCE", "http://localhost:8000/oauth/userinfo", OF_APPLICATIONS),
+            ("AUTH_JWT_AUDIENCE", "http://localhost:8000/oauth/userinfo", CLIENT_AUDIENCE),
             ("AUTH_MFA_TOKENS", "none", "Must be second_step or full."),
             *(("AUTH_BIND", address, BIND) for address in ("127.0.0.1:8000", "[::1]:8000", "*")),
             ("DATABASE_URL", "postgresql://auth:topsecret@db.example.com/auth?pgbouncer=true", PGBOUNCER),
@@ -300,9 +300,9 @@ class TestSecrets:
         ],
     )
     def test_guessable_secret_is_refused(self, load, name, value, problem):
-        found = problems(load, **{name: value})
-        assert problem in found[name]
-        assert value not in found[name]
+        lines = problems(load, **{name: value})
+        assert problem in lines[name]
+        assert value not in lines[name]
 
     def test_random_secret_is_accepted(self):
         for _ in range(5000):
@@ -319,5 +319,5 @@ class TestDomains:
             assert load(AUTH_SIGNUP_BLOCKED_DOMAINS=text).signup_blocked_domains == expected
 
     def test_allow_list_excludes_anonymous_users(self, load):
-        found = problems(load, AUTH_SIGNUP_DOMAINS="corp.example", AUTH_ANONYMOUS_ENABLED="true")
-        assert found == {"AUTH_ANONYMOUS_ENABLED": "Must be false when AUTH_SIGNUP_DOMAINS is set."}
+        lines = problems(load, AUTH_SIGNUP_DOMAINS="corp.example", AUTH_ANONYMOUS_ENABLED="true")
+        assert lines == {"AUTH_ANONYMOUS_ENABLED": "Must be false when AUTH_SIGNUP_DOMAINS is set."}

@@ -26,7 +26,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def kept(directory: Path, name: str) -> str:
+def kept_secret(directory: Path, name: str) -> str:
     """Return a secret, made the first time."""
     make = signing_keys.new_jwk_set if name == "jwt_keys.json" else state.new_secret
     state.make_once(directory / name, make)
@@ -35,21 +35,21 @@ def kept(directory: Path, name: str) -> str:
 
 class TestKeptSecrets:
     def test_secret_is_generated_once_unless_the_operator_wrote_it(self, tmp_path):
-        made = kept(tmp_path / "var", "secret_key")
-        assert len(made) == 43
-        assert kept(tmp_path / "var", "secret_key") == made
-        assert kept(tmp_path / "var", "service_role_key") != made
-        (key,) = signing_keys.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
+        secret = kept_secret(tmp_path / "var", "secret_key")
+        assert len(secret) == 43
+        assert kept_secret(tmp_path / "var", "secret_key") == secret
+        assert kept_secret(tmp_path / "var", "service_role_key") != secret
+        (key,) = signing_keys.parse_jwk_set(kept_secret(tmp_path / "var", "jwt_keys.json"))
         assert key.algorithm == "ES256"
         (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
-        assert kept(tmp_path, "secret_key") == "put there by an operator, by hand"
+        assert kept_secret(tmp_path, "secret_key") == "put there by an operator, by hand"
 
     def test_secrets_are_readable_by_their_owner_only_whatever_the_umask(self, tmp_path):
         directory = tmp_path / "deep" / "var"
         before = os.umask(0)
         try:
             for name in NAMES:
-                kept(directory, name)
+                kept_secret(directory, name)
         finally:
             os.umask(before)
         assert {mode(path) for path in directory.iterdir()} == {0o600}
@@ -58,8 +58,8 @@ class TestKeptSecrets:
 
     def test_concurrent_starts_use_the_same_secrets(self, tmp_path):
         with ThreadPoolExecutor(16) as threads:
-            secrets = set(threads.map(lambda _: kept(tmp_path / "var", "secret_key"), range(64)))
-            keys = set(threads.map(lambda _: kept(tmp_path / "var", "jwt_keys.json"), range(64)))
+            secrets = set(threads.map(lambda _: kept_secret(tmp_path / "var", "secret_key"), range(64)))
+            keys = set(threads.map(lambda _: kept_secret(tmp_path / "var", "jwt_keys.json"), range(64)))
         assert len(secrets) == len(keys) == 1
         assert sorted(path.name for path in (tmp_path / "var").iterdir()) == ["jwt_keys.json", "secret_key"]
 
@@ -109,7 +109,7 @@ def test_start_fails_and_names_the_file_of_a_short_secret(state_dir_setting, nam
 @cases("name", NAMES)
 def test_start_refuses_a_secret_that_others_can_read(state_dir_setting, name):
     path = state_dir_setting / name
-    kept(state_dir_setting, name)
+    kept_secret(state_dir_setting, name)
     settings.load(os.devnull, missing_secrets="ignore")
     path.chmod(0o640)
     problem = f"{path}: Group or others have access to it (mode 640): chmod 600 {path}"

@@ -25,11 +25,11 @@ NAMES = (
         "SUPPORT_URL",
     ),
 )
-OF_TOKENS = {"URL": "smtp://a%40b.c@mail.example.com", "CLIENT_ID": "x", "CLIENT_SECRET": "x"}
+TOKEN_SETTINGS = {"URL": "smtp://a%40b.c@mail.example.com", "CLIENT_ID": "x", "CLIENT_SECRET": "x"}
 WITH_OTHERS: dict[str, dict[str, str]] = {
     "AUTH_SITE_LOGIN_URL": {"AUTH_REDIRECT_ALLOW_LIST": f"https://{HOST}/**"},
     "AUTH_CAPTCHA": {"AUTH_CAPTCHA_SECRET": "x"},
-    "AUTH_SMTP_TOKEN_URL": {f"AUTH_SMTP_{name}": value for name, value in OF_TOKENS.items()},
+    "AUTH_SMTP_TOKEN_URL": {f"AUTH_SMTP_{name}": value for name, value in TOKEN_SETTINGS.items()},
     **{f"AUTH_HOOK_{name}": {f"AUTH_HOOK_{name}_SECRETS": SECRETS} for name in HOOKS},
     "AUTH_PROVIDER_ACME_ISSUER": {f"AUTH_PROVIDER_ACME_CLIENT_{name}": "x" for name in ("ID", "SECRET")},
 }
@@ -40,7 +40,7 @@ URLS = {
     **{name: (f"https://{HOST}", others) for name, others in WITH_OTHERS.items()},
 }
 # Databases have their own tests, in words of libpq.
-OTHERS = {"AUTH_DATABASE_OWNER_URL", "DATABASE_URL"}
+LIBPQ_URLS = {"AUTH_DATABASE_OWNER_URL", "DATABASE_URL"}
 # Suffixes of a valid URL, and replacements of it.
 ENDS = [
     *(":443", ":", ":0", ":99999", ":port", "/", "/%2F", "/%5c", "/..", "/a/../b", "/%2e%2e/x", "/a b", "/ü"),
@@ -65,26 +65,26 @@ def spellings(url: str) -> list[str]:
 
 
 def test_each_setting_that_is_a_url_is_walked():
-    named = {name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata}
-    likely = {name for name in named if name.endswith(("_URL", "_ORIGINS", "_LOGO", "_ISSUER", "_STORAGE"))}
-    assert likely - OTHERS <= URLS.keys()
+    names = {name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata}
+    likely = {name for name in names if name.endswith(("_URL", "_ORIGINS", "_LOGO", "_ISSUER", "_STORAGE"))}
+    assert likely - LIBPQ_URLS <= URLS.keys()
 
 
 @pytest.mark.parametrize("name", URLS)
 def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):
     url, others = URLS[name]
-    taken, lines = [], []
+    accepted, lines = [], []
     for value in (url, *spellings(url)):
         try:
             loaded = load(**others | {name: value})
         except SettingsError as error:
             lines += [(value, line) for line in str(error).splitlines()]
             continue
-        taken.append(value)
+        accepted.append(value)
         # The service creates them at the start.
         AllowList(loaded.site_url, loaded.redirect_allow_list, loaded.base_url, has_pages=loaded.pages)
         Origins(loaded)
-    assert url in taken
+    assert url in accepted
     # That a provider lacks its issuer is a line about its client.
     prefix = name.removesuffix("ISSUER") if "PROVIDER" in name else f"{name}: "
     assert [each for each in lines if not each[1].startswith(prefix)] == []

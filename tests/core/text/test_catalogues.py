@@ -34,12 +34,13 @@ def test_five_languages_exist(subject):
 @each_subject
 @each_language
 def test_catalogue_has_every_string_with_the_same_placeholders(subject, language):
-    own, english = placeholders(built_in(subject)[language]), placeholders(built_in(subject)["en"])
+    translation, english = placeholders(built_in(subject)[language]), placeholders(built_in(subject)["en"])
     missing = [
-        f"auth/core/text/{subject}/{language}.toml lacks {name}" for name in english.keys() - own.keys()
+        f"auth/core/text/{subject}/{language}.toml lacks {name}"
+        for name in english.keys() - translation.keys()
     ]
     assert sorted(missing) == []
-    assert own == english
+    assert translation == english
 
 
 @each_subject
@@ -75,9 +76,9 @@ def test_mail_of_a_sign_up_names_the_button_of_the_page(language):
 @each_language
 def test_every_notice_with_a_link_has_the_sentence_that_undoes_it(language):
     texts = built_in("messages")[language]
-    undone = [name for name in texts if name.startswith("sms.") and name.endswith(".undo")]
-    assert len(undone) == 16
-    for name in undone:
+    sentences = [name for name in texts if name.startswith("sms.") and name.endswith(".undo")]
+    assert len(sentences) == 16
+    for name in sentences:
         assert re.search(r"""{{ say\(["']undo["']\) }}$""", texts[name.replace(".undo", ".text")])
         mail = name.replace("sms.", "email.")
         assert {mail.replace(".undo", f".{part}") for part in ("action", "button", "closing")} <= texts.keys()

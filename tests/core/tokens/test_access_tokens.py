@@ -38,8 +38,8 @@ def encode(part):
 
 def hmac_signed(header, payload, key):
     """Return a token with a key that PyJWT may refuse to use."""
-    signed = f"{encode(header)}.{payload}"
-    return f"{signed}.{encode(hmac.digest(key, signed.encode(), hashlib.sha256))}"
+    signing_input = f"{encode(header)}.{payload}"
+    return f"{signing_input}.{encode(hmac.digest(key, signing_input.encode(), hashlib.sha256))}"
 
 
 def header_of(session):
@@ -169,10 +169,10 @@ class TestForeignTokens:
         self.assert_bad(client, *(hmac_signed(header, payload, secret) for secret in secrets))
 
     def test_token_of_another_key_which_it_may_bring_is_refused(self, client, mint):
-        mine = ec.generate_private_key(ec.SECP256R1())
-        jwk = ECAlgorithm.to_jwk(mine.public_key(), as_dict=True)
-        self.assert_bad(client, mint(key=mine), mint(key=mine, headers={"jwk": jwk}))
-        self.assert_bad(client, mint(key=mine, headers={"jku": "https://evil.example/jwks.json"}))
+        foreign_key = ec.generate_private_key(ec.SECP256R1())
+        jwk = ECAlgorithm.to_jwk(foreign_key.public_key(), as_dict=True)
+        self.assert_bad(client, mint(key=foreign_key), mint(key=foreign_key, headers={"jwk": jwk}))
+        self.assert_bad(client, mint(key=foreign_key, headers={"jku": "https://evil.example/jwks.json"}))
 
     def test_tampered_token_is_refused(self, client, session):
         header, _payload, signature = session.access_token.split(".")
@@ -258,7 +258,7 @@ class TestKeys:
     """The first key of AUTH_JWT_KEYS that may sign signs; AUTH_JWT_SECRET comes before it; all verify."""
 
     @pytest.mark.parametrize(
-        ("keys", "others", "used", "public"),
+        ("keys", "others", "kid_and_algorithm", "public"),
         [
             ([{"alg": "ES256"}, {"alg": "EdDSA"}], {}, ("0", "ES256"), ["0", "1"]),
             ([{"alg": "ES256"}, {"alg": "EdDSA", "key_ops": BOTH}], {}, ("1", "EdDSA"), ["0", "1"]),
@@ -270,20 +270,20 @@ class TestKeys:
         ],
         ids=["first", "chosen", "first that can", "shared", "secret", "secret first", "secret beside public"],
     )
-    def test_one_key_signs_and_no_secret_is_published(self, use, keys, others, used, public):
-        made = [
+    def test_one_key_signs_and_no_secret_is_published(self, use, keys, others, kid_and_algorithm, public):
+        jwks = [
             key if key is OCT else private_jwk(key["alg"], kid=str(place), **key)
             for place, key in enumerate(keys)
         ]
-        session, (kid, algorithm) = use(*made, **others)
-        assert (kid, algorithm) == used
-        published = session.client.get("/.well-known/jwks.json")
-        found = {key["kid"]: key for key in published.json["keys"]}
-        of_openid = {key.kid for key in session.client.application.extensions["latchkey"].openid_keys.all()}
-        assert [kid for kid in found if kid not in of_openid] == public
-        assert OCT["k"] not in published.text
-        if kid in found:
-            key = jwt.PyJWK(found[kid]).key
+        session, (kid, algorithm) = use(*jwks, **others)
+        assert (kid, algorithm) == kid_and_algorithm
+        response = session.client.get("/.well-known/jwks.json")
+        published_keys = {key["kid"]: key for key in response.json["keys"]}
+        openid_kids = {key.kid for key in session.client.application.extensions["latchkey"].openid_keys.all()}
+        assert [kid for kid in published_keys if kid not in openid_kids] == public
+        assert OCT["k"] not in response.text
+        if kid in published_keys:
+            key = jwt.PyJWK(published_keys[kid]).key
             claims = jwt.decode(session.access_token, key, [algorithm], audience="authenticated")
             assert claims == session.claims
 

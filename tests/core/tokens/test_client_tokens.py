@@ -31,8 +31,8 @@ def issue(parts, **changes):
 
 
 def id_token(parts, algorithm="RS256", **claims):
-    made = {"sub": USER, "aud": CLIENT, "auth_time": 1, **claims}
-    return parts.client_tokens.id_token(made, issued_at=int(time.time()), algorithm=algorithm)
+    all_claims = {"sub": USER, "aud": CLIENT, "auth_time": 1, **claims}
+    return parts.client_tokens.id_token(all_claims, issued_at=int(time.time()), algorithm=algorithm)
 
 
 def refuses(read, *tokens):
@@ -81,10 +81,12 @@ def test_published_keys_verify_them(make_app, settings, algorithms):
 
 class TestOtherTokens:
     def test_each_kind_is_refused_where_another_is_expected(self, parts, alice):
-        session, mine, hint = alice.open_session().access_token, issue(parts), id_token(parts)
-        assert refuses(parts.client_tokens.verify, session, hint)
-        assert refuses(parts.client_tokens.read_hint, session, mine, id_token(parts, session_id=USER))
-        assert refuses(parts.access_tokens.verify, mine, hint)
+        session_token, client_token, hint = alice.open_session().access_token, issue(parts), id_token(parts)
+        assert refuses(parts.client_tokens.verify, session_token, hint)
+        assert refuses(
+            parts.client_tokens.read_hint, session_token, client_token, id_token(parts, session_id=USER)
+        )
+        assert refuses(parts.access_tokens.verify, client_token, hint)
 
     def test_forged_and_altered_tokens_are_refused(self, parts):
         parts.openid_keys.make_first()
@@ -99,15 +101,15 @@ class TestOtherTokens:
             forged = [f"{none}.{payload}.{end}" for none in unsigned for end in ("", signature)]
             for key in keys:
                 pem = key.verifying_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-                of_key = header | {"kid": key.kid, "alg": key.algorithm}
+                key_header = header | {"kid": key.kid, "alg": key.algorithm}
                 forged += [
-                    hmac_signed(of_key | {"alg": "HS256"}, payload, material) for material in (pem, b"")
+                    hmac_signed(key_header | {"alg": "HS256"}, payload, material) for material in (pem, b"")
                 ]
                 other = jwt.PyJWK(private_jwk(key.algorithm), key.algorithm).key
                 claims = jwt.decode(token, options={"verify_signature": False})
-                forged.append(jwt.encode(claims, other, key.algorithm, of_key))
+                forged.append(jwt.encode(claims, other, key.algorithm, key_header))
                 if key.kid != header["kid"]:
-                    forged.append(f"{encode(of_key)}.{payload}.{signature}")
+                    forged.append(f"{encode(key_header)}.{payload}.{signature}")
             forged += [f"{encode(header | {'kid': kid})}.{payload}.{signature}" for kid in ("", "x", None, 1)]
             forged += [f"{encode(header)}.{encode(claims | {'sub': CLIENT})}.{signature}"]
             forged += ["", "..", "x.y.z", token + "=", f" {token}", token + ".x"]
@@ -125,8 +127,8 @@ class TestOtherTokens:
     def test_token_of_another_type_or_with_other_claims_is_refused(self, parts, changes, typ):
         key = parts.access_tokens.keys[0]
         claims = jwt.decode(issue(parts), options={"verify_signature": False}) | changes
-        signed = {name: value for name, value in claims.items() if value is not None}
-        token = jwt.encode(signed, key.signing_key, key.algorithm, {"typ": typ, "kid": key.kid})
+        payload = {name: value for name, value in claims.items() if value is not None}
+        token = jwt.encode(payload, key.signing_key, key.algorithm, {"typ": typ, "kid": key.kid})
         assert refuses(parts.client_tokens.verify, token)
 
 
@@ -147,8 +149,8 @@ class TestKeys:
 
         monkeypatch.setattr(openid_keys, "new_row", generate)
         workers = [worker() for _ in range(8)]
-        made = at_once(8, lambda number: workers[number].make_first()[0].kid)
-        assert len(set(made)) == database.count("openid_keys") == len(generated) == 1
+        kids = at_once(8, lambda number: workers[number].make_first()[0].kid)
+        assert len(set(kids)) == database.count("openid_keys") == len(generated) == 1
 
     @pytest.mark.parametrize("settings", [{}, {"AUTH_JWT_SECRET": secret("jwt")}], ids=["session", "openid"])
     def test_token_is_refused_once_its_key_is_removed_even_if_cached(self, make_app, settings, database):
@@ -167,9 +169,9 @@ class TestKeys:
         (lost,) = OpenIdKeys(parts.db, Sealer(["a lost secret key"])).make_first()
         keys = worker()
         assert keys.published() == []
-        (made,) = keys.make_first()
-        assert (made.kid != lost.kid, database.count("openid_keys")) == (True, 2)
-        assert [key.kid for key in keys.published()] == [made.kid]
+        (key,) = keys.make_first()
+        assert (key.kid != lost.kid, database.count("openid_keys")) == (True, 2)
+        assert [key.kid for key in keys.published()] == [key.kid]
         assert "openid_key_not_opened" in capfd.readouterr().err
 
     def test_sealed_key_in_another_row_is_not_used(self, parts, worker, database):
@@ -178,7 +180,7 @@ class TestKeys:
         assert worker().all() == []
 
     def test_keys_are_sealed(self, worker, database):
-        (made,) = worker().make_first()
+        (key,) = worker().make_first()
         sealed = bytes(database.value("SELECT sealed FROM openid_keys"))
-        assert made.kid.encode() not in sealed
+        assert key.kid.encode() not in sealed
         assert b'"d"' not in sealed

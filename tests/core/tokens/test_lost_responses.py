@@ -61,14 +61,14 @@ class Service:
             if tokens := self._sessions[session]:
                 self._sessions[session] = replace(tokens, now=tokens.now + timedelta(seconds=seconds))
 
-    def ended(self) -> int:
+    def count_ended(self) -> int:
         return sum(tokens is None for tokens in self._sessions.values())
 
     @contextmanager
-    def taken_back(self) -> Iterator[None]:
-        kept = dict(self._sessions)
+    def rolled_back(self) -> Iterator[None]:
+        sessions = dict(self._sessions)
         yield
-        self._sessions = kept
+        self._sessions = sessions
 
 
 @pytest.fixture
@@ -79,22 +79,22 @@ def service():
 def test_none_of_a_thousand_clients_that_lose_responses_is_signed_out(service):
     """One response in twenty is lost, of repeated requests one in two. Clients repeat after seconds or hours."""
     chance = random.Random(0)
-    kept = dict.fromkeys(service.open_sessions(1000), 0)
+    counters = dict.fromkeys(service.open_sessions(1000), 0)
     for _ in range(3):
-        waiting, loss = list(kept), 0.05
+        waiting, loss = list(counters), 0.05
         while waiting:
             lost = []
             for session in waiting:
-                answer = service.refresh(session, kept[session])
+                answer = service.refresh(session, counters[session])
                 assert answer is not None
                 if chance.random() < loss:
                     service.pass_time(chance.choice([5, 61, 8 * 3600]), session)
                     lost.append(session)
                 else:
-                    kept[session] = answer
+                    counters[session] = answer
             waiting, loss = lost, 0.5
-        service.pass_time(3600, *kept)
-    assert service.ended() == 0
+        service.pass_time(3600, *counters)
+    assert service.count_ended() == 0
 
 
 def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
@@ -115,7 +115,7 @@ def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
             assert service.refresh(session, late) is not None
         most = max(most, newest)
     assert most >= 4
-    assert service.ended() == 0
+    assert service.count_ended() == 0
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,13 @@ def visits(
     """Have the holders show their tokens in each order, more than a minute apart, and lose some responses."""
     for name, holder in holders.items() if depth else ():
         for is_lost in (False, True):
-            with service.taken_back():
+            with service.rolled_back():
                 service.pass_time(INTERVAL + 1, session)
                 answer = service.refresh(session, holder.token)
-                shown = Holder(holder.token, holder.is_own, holder.is_own)
+                visitor = Holder(holder.token, holder.is_own, holder.is_own)
                 if answer is not None and not is_lost:
-                    shown = Holder(answer, True, holder.is_own)
-                after = holders | {name: shown}
+                    visitor = Holder(answer, True, holder.is_own)
+                after = holders | {name: visitor}
                 check(after, answer is not None)
                 if answer is not None:
                     visits(service, session, after, depth - 1, check)
@@ -152,14 +152,14 @@ def visits(
 def test_two_holders_of_a_token_end_the_session_when_both_have_come_twice(service):
     """In each order of their visits: first with the copied token, then with their own."""
     (session,) = service.open_sessions(1)
-    found = []
+    verdicts = []
 
     def check(holders: dict[str, Holder], is_live: bool) -> None:
         assert not (is_live and all(holder.has_shown_own for holder in holders.values())), holders
-        found.append(is_live)
+        verdicts.append(is_live)
 
     for token in (0, 1):
         service.refresh(session, 0)
         holders = dict.fromkeys(("owner", "thief"), Holder(token))
         visits(service, session, holders, 5, check)
-    assert found.count(False) > 100
+    assert verdicts.count(False) > 100

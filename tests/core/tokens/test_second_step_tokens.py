@@ -39,7 +39,7 @@ def audience(session: Session) -> str:
     return claims["aud"]
 
 
-def introspected(session, service_role):
+def introspect(session, service_role):
     body = {"token": session.access_token}
     return session.client.post("/introspect", json=body, headers=service_role)
 
@@ -53,7 +53,7 @@ def remove_factors(person, service_role):
 
 class TestSessionsThatLackAStep:
     @pytest.mark.parametrize(
-        ("has", "expected"),
+        ("add_factor", "expected"),
         [
             (None, FULL),
             (enrol, FULL),
@@ -63,9 +63,9 @@ class TestSessionsThatLackAStep:
         ],
         ids=["nothing", "unverified app", "passkey", "app", "security key"],
     )
-    def test_audience_follows_the_factors_of_the_user(self, alice, has, expected):
-        if has:
-            has(alice.open_session())
+    def test_audience_follows_the_factors_of_the_user(self, alice, add_factor, expected):
+        if add_factor:
+            add_factor(alice.open_session())
         session = alice.sign_in()
         assert session.claims["aal"] == "aal1"
         assert [audience(each) for each in (session, session.refreshed())] == [expected] * 2
@@ -73,19 +73,19 @@ class TestSessionsThatLackAStep:
     def test_every_way_to_sign_in_gives_the_same_audience(self, client, alice, outbox):
         app, _ = set_up(alice.open_session())
 
-        def sent(path, kind, **more):
+        def send(path, kind, **more):
             client.post(path, json={"email": alice.email, **more})
             return outbox.last(alice.email, kind)
 
-        link = follow(client, "magiclink", sent("/magiclink", "magiclink", **WITH_CHALLENGE).token)
+        link = follow(client, "magiclink", send("/magiclink", "magiclink", **WITH_CHALLENGE).token)
         exchange = {"auth_code": query(link)["code"], "code_verifier": VERIFIER}
         ways = {
             "authorization code": client.post("/token?grant_type=pkce", json=exchange),
-            "code": type_in(client, "email", alice.email, sent("/magiclink", "magiclink").code),
-            "recovery": hand_in(client, "recovery", sent("/recover", "recovery").token),
+            "code": type_in(client, "email", alice.email, send("/magiclink", "magiclink").code),
+            "recovery": hand_in(client, "recovery", send("/recover", "recovery").token),
         }
         sessions = {way: session_of(client, response) for way, response in ways.items()}
-        tokens = fragment(follow(client, "magiclink", sent("/magiclink", "magiclink").token))
+        tokens = fragment(follow(client, "magiclink", send("/magiclink", "magiclink").token))
         by_link = Session(client, tokens["access_token"], tokens["refresh_token"], sessions["code"].user)
         for way, session in (sessions | {"link": by_link}).items():
             assert (way, audience(session)) == (way, STEP)
@@ -97,9 +97,9 @@ class TestSessionsThatLackAStep:
         client = make_app(AUTH_MFA_TOKENS="full").test_client()
         session = alice.sign_in(client=client)
         assert (audience(session), session.claims["aal"]) == (FULL, "aal1")
-        assert introspected(session, service_role).json["aal"] == "aal1"
+        assert introspect(session, service_role).json["aal"] == "aal1"
         # The changed setting does not complete tokens from before.
-        assert_ok(introspected(lacking.on(client), service_role), INACTIVE)
+        assert_ok(introspect(lacking.on(client), service_role), INACTIVE)
         assert_error(lacking.on(client).get("/sessions"), *LOW)
         assert_error(session.delete("/user"), *LOW)
         assert raised(session, app).claims["aal"] == "aal2"
@@ -136,7 +136,7 @@ class TestEndOfTheStep:
         assert audience(session) == FULL
         assert_error(session.get("/sessions"), *LOW)
         assert_error(session.put("/user", json={"data": {"x": 1}}), *LOW)
-        assert_ok(introspected(session, service_role), INACTIVE)
+        assert_ok(introspect(session, service_role), INACTIVE)
         assert audience(session.refreshed()) == STEP
 
     @pytest.mark.parametrize("enrols", [True, False], ids=["enrolled", "removed"])
@@ -150,12 +150,12 @@ class TestEndOfTheStep:
         session = alice.sign_in()
         assert audience(session) == before
 
-        def act(number: int):
+        def change_or_refresh(number: int):
             if number == 0:
                 return raised(other, app) if enrols else remove_factors(alice, service_role)
             return session_of(server, session.on(server).refresh())
 
-        racers = at_once(50, act)[1:]
+        racers = at_once(50, change_or_refresh)[1:]
         assert {audience(racer) for racer in racers} <= {before, after}
         assert len({racer.refresh_token for racer in racers}) == 1
         # Whatever the race gave: a refresh that begins after the change knows of it.
@@ -167,14 +167,14 @@ class TestEndOfTheStep:
         app = enrol(session)
         challenge_id = challenge(session, app)
         with database.locked("users", alice.id) as lock:
-            verified = lock.start(lambda: verify(session, app, challenge_id=challenge_id))
-            waiting = lock.start(alice.sign_in)
-        assert verified.result().status_code == 200
-        assert audience(waiting.result()) == STEP
+            verification = lock.start(lambda: verify(session, app, challenge_id=challenge_id))
+            sign_in = lock.start(alice.sign_in)
+        assert verification.result().status_code == 200
+        assert audience(sign_in.result()) == STEP
 
 
 # The level accepts the session; the kind of change decides: see docs/security.md, "Who may change what".
-DECIDED_BY_ACT = {
+DECIDED_BY_CHANGE = {
     ("put", "/user"),
     ("delete", "/user/identities/{identity_id}"),
     ("delete", "/factors/{factor_id}"),
@@ -188,16 +188,16 @@ def test_level_of_each_route_decides_whether_the_token_is_accepted(make_app, ali
     provider = {f"AUTH_PROVIDER_GOOGLE_CLIENT_{name}": "of-these-tests" for name in ("ID", "SECRET")}
     client = make_app(AUTH_API_KEYS="true", AUTH_SSO="true", **provider).test_client()
     factor, _ = set_up(alice.open_session())
-    walked = [
+    guarded_routes = [
         route
         for route in routes(client.application)
         if guard_of(route[2]) not in (None, "client", "client_token") and not route[1].startswith("/dev/")
     ]
-    sessions = [alice.open_session() for _ in walked]
+    sessions = [alice.open_session() for _ in guarded_routes]
     if not has_factor:
         remove_factors(alice, service_role)
     wrong = []
-    for session, (method, path, view) in zip(sessions, walked, strict=True):
+    for session, (method, path, view) in zip(sessions, guarded_routes, strict=True):
         ids = {"factor_id": factor.id, "session_id": session.id}
         names = re.findall("{(.+?)}", path)
         target = path.format_map({name: ids.get(name, str(uuid.uuid4())) for name in names})
@@ -209,7 +209,7 @@ def test_level_of_each_route_decides_whether_the_token_is_accepted(make_app, ali
         # To enrol another factor takes one. The removal of a factor that is gone, or of an API key of a
         # user without a factor, needs no level.
         removals = ("/factors/{factor_id}", "/user/api_keys/{api_key_id}")
-        accepts = (level is Level.SESSION and (method, path) not in DECIDED_BY_ACT) or (
+        accepts = (level is Level.SESSION and (method, path) not in DECIDED_BY_CHANGE) or (
             not has_factor and (level is Level.ENROL or path in removals)
         )
         if (response.status_code == 403 and response.json["error_code"] == "insufficient_aal") is accepts:
@@ -251,18 +251,18 @@ class TestKeys:
         signature = session.access_token.rpartition(".")[2]
         payloads = [session.claims, session.claims | {"aud": FULL}, full.claims]
         header, unsigned = encode(step_header), encode(step_header | {"alg": "none"})
-        of_jwk = encode(step_header | {"kid": jwk["kid"]})
-        of_step = encode(full_header | {"kid": step_header["kid"]})
+        jwk_header = encode(step_header | {"kid": jwk["kid"]})
+        step_kid_header = encode(full_header | {"kid": step_header["kid"]})
         forged = {
             "alg none": [f"{unsigned}.{encode(claims)}." for claims in payloads],
             "other claims": [f"{header}.{encode(claims)}.{signature}" for claims in payloads[1:]],
-            "kid of the published key": [f"{of_jwk}.{encode(claims)}.{signature}" for claims in payloads],
-            "kid of the step": [f"{of_step}.{full.access_token.partition('.')[2]}"],
+            "kid of the published key": [f"{jwk_header}.{encode(claims)}.{signature}" for claims in payloads],
+            "kid of the step": [f"{step_kid_header}.{full.access_token.partition('.')[2]}"],
             "keyed with public data": [
-                hmac_signed(signed | {"alg": "HS256"}, encode(claims), data)
+                hmac_signed(forged_header | {"alg": "HS256"}, encode(claims), data)
                 for claims in payloads
                 for data in (json.dumps(jwk).encode(), step_header["kid"].encode(), pem, b"")
-                for signed in (step_header, {"typ": "JWT", "kid": jwk["kid"]})
+                for forged_header in (step_header, {"typ": "JWT", "kid": jwk["kid"]})
             ],
         }
         for name, tokens in forged.items():
@@ -275,15 +275,18 @@ class TestKeys:
     def test_each_key_signs_for_its_audience_only(self, client, sessions, step_key, state_dir):
         (jwk,) = json.loads((state_dir / "jwt_keys.json").read_text())["keys"]
         full_key = jwt.PyJWK(jwk, "ES256").key
-        for key, algorithm, kid, own in (
+        for key, algorithm, kid, own_audience in (
             (step_key.signing_key, "HS256", step_key.kid, STEP),
             (full_key, "ES256", jwk["kid"], FULL),
         ):
-            for claimed in (FULL, STEP):
-                claims = sessions[0].claims | {"aud": claimed}
+            for claimed_audience in (FULL, STEP):
+                claims = sessions[0].claims | {"aud": claimed_audience}
                 token = jwt.encode(claims, key, algorithm, {"typ": "JWT", "kid": kid})
                 response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
-                assert (claimed, response.status_code) == (claimed, 200 if claimed == own else 401)
+                assert (claimed_audience, response.status_code) == (
+                    claimed_audience,
+                    200 if claimed_audience == own_audience else 401,
+                )
 
     def test_service_role_is_not_read_from_a_token_of_the_step(self, make_app, step_key):
         client = make_app(AUTH_SERVICE_ROLE_JWT="true").test_client()

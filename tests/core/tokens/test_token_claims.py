@@ -28,43 +28,43 @@ METADATA = {"roles": ["editor"], "plan": "team", "org": {"id": 7, "secret": "x"}
 
 
 @pytest.fixture
-def give(database):
+def set_metadata(database):
     """Set the app_metadata of a user."""
 
-    def give(user, metadata):
+    def set_metadata(user, metadata):
         statement = "UPDATE users SET app_metadata = %(metadata)s WHERE id = %(id)s"
         database.run(statement, id=user.id, metadata=json.dumps(metadata))
 
-    return give
+    return set_metadata
 
 
 @pytest.fixture
-def claiming(make_app):
+def client_with(make_app):
     """Return a client of an application that adds claims to its tokens."""
     return lambda claims=CLAIMS, **others: make_app(
         AUTH_TOKEN_CLAIMS=json.dumps(claims), **others
     ).test_client()
 
 
-def added(session, names=CLAIMS):
+def added_claims(session, names=CLAIMS):
     return {name: value for name, value in session.claims.items() if name in names}
 
 
 class TestAccessTokens:
-    def test_claims_follow_the_user_at_each_issue(self, claiming, alice, give):
-        give(alice, METADATA)
-        session = alice.sign_in(client=claiming())
-        assert added(session) == {"roles": ["editor"], "plan": "team", "org": 7}
-        give(alice, {"plan": None, "org": "no object"})
-        assert added(session.refreshed()) == {}
-        give(alice, {"roles": [], "plan": False})
+    def test_claims_follow_the_user_at_each_issue(self, client_with, alice, set_metadata):
+        set_metadata(alice, METADATA)
+        session = alice.sign_in(client=client_with())
+        assert added_claims(session) == {"roles": ["editor"], "plan": "team", "org": 7}
+        set_metadata(alice, {"plan": None, "org": "no object"})
+        assert added_claims(session.refreshed()) == {}
+        set_metadata(alice, {"roles": [], "plan": False})
         lacking, app = session.refreshed(), set_up(session.refreshed())[0]
-        assert added(lacking) == {"roles": [], "plan": False}
-        assert added(raised(alice.sign_in(client=session.client), app)) == added(lacking)
+        assert added_claims(lacking) == {"roles": [], "plan": False}
+        assert added_claims(raised(alice.sign_in(client=session.client), app)) == added_claims(lacking)
 
-    def test_each_path_is_that_of_the_user_and_the_session(self, claiming, alice):
-        session = alice.sign_in(client=claiming(EVERY))
-        assert added(session, EVERY) == {
+    def test_each_path_is_that_of_the_user_and_the_session(self, client_with, alice):
+        session = alice.sign_in(client=client_with(EVERY))
+        assert added_claims(session, EVERY) == {
             "https://example.com/id": alice.id,
             "mail": alice.email,
             "guest": False,
@@ -78,27 +78,27 @@ class TestAccessTokens:
         google.person = {"sub": "alice-at-google", "email": alice.email, "email_verified": True}
         by_google, by_password = service.signed_in("google"), alice.sign_in(client=service.client)
         for session, expected in ((by_google, {"idp": "google"}), (by_password, {})):
-            assert added(session, ["idp"]) == added(session.refreshed(), ["idp"]) == expected
+            assert added_claims(session, ["idp"]) == added_claims(session.refreshed(), ["idp"]) == expected
         _app, complete = set_up(by_google)
         assert (complete.claims["aal"], complete.claims["idp"]) == ("aal2", "google")
 
-    def test_users_cannot_write_the_claims(self, claiming, alice, give):
-        give(alice, {})
-        session = alice.sign_in(client=claiming())
+    def test_users_cannot_write_the_claims(self, client_with, alice, set_metadata):
+        set_metadata(alice, {})
+        session = alice.sign_in(client=client_with())
         forged = {**METADATA, "app_metadata": METADATA, "app_metadata.roles": ["admin"]}
         assert session.put("/user", json={"data": forged}).status_code == 200
-        assert added(session.refreshed()) == {}
+        assert added_claims(session.refreshed()) == {}
 
-    def test_too_large_claims_are_left_out_and_explained(self, claiming, alice, give):
-        client = claiming(CLAIMS)
-        give(alice, {"roles": ["editor"], "plan": "é" * (MAX_BYTES // 2)})
+    def test_too_large_claims_are_left_out_and_explained(self, client_with, alice, set_metadata):
+        client = client_with(CLAIMS)
+        set_metadata(alice, {"roles": ["editor"], "plan": "é" * (MAX_BYTES // 2)})
         session = alice.sign_in(client=client)
-        assert (added(session), session.get("/user").status_code) == ({}, 200)
+        assert (added_claims(session), session.get("/user").status_code) == ({}, 200)
         problem = "left out of access tokens, as they are larger than 4,096 bytes (AUTH_TOKEN_CLAIMS)"
         explained = run_command(client.application, "explain", alice.email)
         assert f"claims        {problem}" in explained.output.splitlines()
-        found = json.loads(run_command(client.application, "explain", alice.email, "--json").output)
-        assert (found["claims"], found["claims_problem"]) == ({}, problem)
+        report = json.loads(run_command(client.application, "explain", alice.email, "--json").output)
+        assert (report["claims"], report["claims_problem"]) == ({}, problem)
 
 
 class TestIdTokens:
@@ -121,8 +121,8 @@ class TestIdTokens:
 
         return claims_for
 
-    def test_scopes_decide_about_them(self, claims_for, alice, give, database):
-        give(alice, {"department": "sales"})
+    def test_scopes_decide_about_them(self, claims_for, alice, set_metadata, database):
+        set_metadata(alice, {"department": "sales"})
         database.run('UPDATE users SET user_metadata = \'{"title": "Al", "name": "Alice"}\'')
         assert claims_for("") == {}
         assert claims_for("profile") == {"department": "sales", "name": "Al"}
@@ -131,10 +131,10 @@ class TestIdTokens:
         assert claims_for("profile email") == {"department": "sales", "name": "Al"}
 
     @cases("title", [{"evil": True}, ["x"], 1, "", "x" * 2001, None])
-    def test_name_that_is_no_text_is_left_out_alone(self, claims_for, alice, give, database, title):
+    def test_name_that_is_no_text_is_left_out_alone(self, claims_for, alice, set_metadata, database, title):
         metadata = json.dumps({"title": title, "name": "Not this either"})
         database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
-        give(alice, {"department": "x" * (MAX_BYTES - 20)})
+        set_metadata(alice, {"department": "x" * (MAX_BYTES - 20)})
         assert list(claims_for("profile")) == ["department"]
 
     def test_username_that_administrators_choose_never_falls_back_to_the_users(self, claims_for, database):
@@ -165,13 +165,13 @@ class TestRules:
         session = alice.sign_in()
         _, raised = set_up(session)
         lacking = alice.sign_in()
-        own = {*session.claims, *lacking.claims, "client_id", "nonce", "scope", "nbf", "api_key_id"}
-        assert own <= OF_ACCESS_TOKENS.reserved
+        names = {*session.claims, *lacking.claims, "client_id", "nonce", "scope", "nbf", "api_key_id"}
+        assert names <= OF_ACCESS_TOKENS.reserved
         grafana = make_client(database)
         code = granted_code(database, grafana, raised, "openid email phone groups roles")
         tokens = grafana.redeem(client, code).json
-        own |= {*claims_of(tokens["access_token"]), *claims_of(tokens["id_token"])}
-        assert own <= OF_ID_TOKENS.reserved
+        names |= {*claims_of(tokens["access_token"]), *claims_of(tokens["id_token"])}
+        assert names <= OF_ID_TOKENS.reserved
         for rules in (OF_ACCESS_TOKENS, OF_ID_TOKENS):
             for name in (*rules.reserved, "SUB", "App_Metadata"):
                 with pytest.raises(ValueError, match=f"{name} is reserved"):

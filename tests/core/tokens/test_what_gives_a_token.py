@@ -84,7 +84,7 @@ def client(make_app):
     return make_app(**SETTINGS).test_client()
 
 
-class Kept:
+class TokensOfSession:
     """Each kind of token of one session, kept by its holder."""
 
     def __init__(self, session, database):
@@ -92,9 +92,9 @@ class Kept:
         code = granted_code(database, self.client, session)
         self.tokens = self.client.redeem(session.client, code).json
         _, self.key = make_key(session)
-        self.of_key = token_of(session.client, self.key)
+        self.key_token = token_of(session.client, self.key)
 
-    def given(self, http, service_role):
+    def answers(self, http, service_role):
         """Return what each gives at its doors, of a service with other settings."""
 
         def active(*tokens):
@@ -104,27 +104,27 @@ class Kept:
             (is_active,) = {answer.json["active"] for answer in answers}
             return "active" if is_active else "inactive"
 
-        own = bearer(self.session.access_token)
+        headers = bearer(self.session.access_token)
         return {
             "session": (
-                _said(refresh(http, self.session.refresh_token)),
-                _said(http.get("/sessions", headers=own)),
+                _answer_of(refresh(http, self.session.refresh_token)),
+                _answer_of(http.get("/sessions", headers=headers)),
                 active(self.session.access_token),
             ),
             "client": (
-                _said(self.client.refresh(http, self.tokens["refresh_token"])),
-                _said(http.get("/oauth/userinfo", headers=bearer(self.tokens["access_token"]))),
+                _answer_of(self.client.refresh(http, self.tokens["refresh_token"])),
+                _answer_of(http.get("/oauth/userinfo", headers=bearer(self.tokens["access_token"]))),
                 active(self.tokens["access_token"]),
             ),
             "key": (
-                _said(use(http, self.key)),
-                _said(http.get("/user", headers=bearer(self.of_key))),
-                active(self.key, self.of_key),
+                _answer_of(use(http, self.key)),
+                _answer_of(http.get("/user", headers=bearer(self.key_token))),
+                active(self.key, self.key_token),
             ),
         }
 
 
-def _said(response):
+def _answer_of(response):
     if response.status_code != 200:
         body = response.json
         return f"{response.status_code} {body.get('error') or body['error_code']}"
@@ -139,10 +139,10 @@ def test_session_client_and_key_give_a_token_only_while_all_is_well(
     make_app, client, alice, database, service_role, name
 ):
     change, required, expected = AT_AAL1[name]
-    kept = Kept(alice.open_session(client), database)
+    tokens = TokensOfSession(alice.open_session(client), database)
     database.run(change)
     later = make_app(**SETTINGS, AUTH_MFA_REQUIRED=required).test_client()
-    assert kept.given(later, service_role) == expected
+    assert tokens.answers(later, service_role) == expected
 
 
 @pytest.mark.parametrize("name", AT_AAL2)
@@ -151,25 +151,28 @@ def test_what_a_session_with_a_second_factor_opened_meets_each_demand(
 ):
     change, required, expected = AT_AAL2[name]
     _, raised = set_up(alice.open_session(client))
-    kept = Kept(raised, database)
+    tokens = TokensOfSession(raised, database)
     database.run(change)
     later = make_app(**SETTINGS, AUTH_MFA_REQUIRED=required).test_client()
-    assert kept.given(later, service_role) == expected
+    assert tokens.answers(later, service_role) == expected
 
 
 def test_nothing_that_a_session_opens_has_a_higher_level(client, alice, database):
     levels = "SELECT s.aal, k.aal AS of_key FROM sessions AS s, api_keys AS k WHERE s.grant_id IS NOT NULL"
     session = alice.open_session(client)
-    kept = Kept(session, database)
+    tokens = TokensOfSession(session, database)
     assert database.one(levels) == ("aal1", "aal1")
     # A first factor raises the session, and ends both.
     _, raised = set_up(session)
     live = database.count("sessions", "grant_id IS NOT NULL AND ended_at IS NULL")
     assert (database.count("api_keys"), live) == (0, 0)
     database.run("DELETE FROM oauth_grants")
-    kept = Kept(raised, database)
+    tokens = TokensOfSession(raised, database)
     assert database.one(levels) == ("aal2", "aal2")
-    assert (claims_of(kept.tokens["access_token"])["acr"], claims_of(kept.of_key)["aal"]) == ("aal2", "aal1")
+    assert (claims_of(tokens.tokens["access_token"])["acr"], claims_of(tokens.key_token)["aal"]) == (
+        "aal2",
+        "aal1",
+    )
 
 
 @pytest.mark.parametrize("required", ["none", "all"])
@@ -182,8 +185,8 @@ def test_refused_key_records_no_use_and_works_when_the_demand_ends(
     assert use(later, key).status_code == (200 if uses else 403)
     assert database.count("api_keys", "last_used_on IS NOT NULL") == uses
     assert database.count("audit_log", "action = 'api_key_used'") == uses
-    refused = database.all("SELECT user_id, reason FROM audit_log WHERE action = 'sign_in_refused'")
-    assert refused == ([] if uses else [(alice.id, "insufficient_aal")])
+    refusals = database.all("SELECT user_id, reason FROM audit_log WHERE action = 'sign_in_refused'")
+    assert refusals == ([] if uses else [(alice.id, "insufficient_aal")])
     assert use(client, key).status_code == 200
 
 
@@ -193,6 +196,6 @@ def test_code_of_a_session_below_the_demand_is_void(make_app, client, alice, dat
     code = granted_code(database, grafana, alice.open_session(client))
     database.run(change)
     later = make_app(**SETTINGS, AUTH_MFA_REQUIRED=required).test_client()
-    refused = grafana.redeem(later, code)
-    assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+    response = grafana.redeem(later, code)
+    assert (response.status_code, response.json["error"]) == (400, "invalid_grant")
     assert database.count("sessions", "grant_id IS NOT NULL") == 0

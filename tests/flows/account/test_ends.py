@@ -19,9 +19,9 @@ from tests.support.openid import REDIRECT_URI, bearer, granted_code, make_client
 from tests.support.users import session_of
 
 ROOT = OPENAPI.parent
-NEW = "Another-Horse-2"
+NEW_PASSWORD = "Another-Horse-2"
 WAYS = ("session", "application", "client", "code", "request")
-OWN, OTHER = ({f"{whose} {way}" for way in WAYS} for whose in ("own", "other"))
+OWN, OTHER = ({f"{side} {way}" for way in WAYS} for side in ("own", "other"))
 USERS = {"API key", "grant", "link"}
 EVERYTHING = OWN | OTHER | USERS
 
@@ -35,37 +35,37 @@ class Holdings:
         self.person, self.client, self.database = person, client, database
         self._parts, self._grafana = parts, make_client(database)
         self.sessions: dict[str, Any] = {}
-        self._works: dict[str, Callable[[], bool]] = {}
-        for whose in ("own", "other"):
+        self._checks: dict[str, Callable[[], bool]] = {}
+        for side in ("own", "other"):
             session = person.open_session(client)
-            self.sessions[whose] = session
-            self._hold(whose, session)
+            self.sessions[side] = session
+            self._hold(side, session)
         self._key = make_key(self.own)[1]
-        self._works["API key"] = lambda: use(client, self._key).status_code == 200
-        self._works["grant"] = lambda: database.count("oauth_grants") == 1
+        self._checks["API key"] = lambda: use(client, self._key).status_code == 200
+        self._checks["grant"] = lambda: database.count("oauth_grants") == 1
         client.post("/magiclink", json={"email": person.email})
         link = outbox.last(person.email, "magiclink").token
-        self._works["link"] = lambda: hand_in(client, "magiclink", link).status_code == 200
+        self._checks["link"] = lambda: hand_in(client, "magiclink", link).status_code == 200
 
     @property
     def own(self) -> Any:
         return self.sessions["own"]
 
-    def _hold(self, whose: str, session: Any) -> None:
-        code, allowed = self._code(session), granted_code(self.database, self._grafana, session)
-        application = session_of(self.client, self._exchange(self._code(session)))
-        opened = granted_code(self.database, self._grafana, session)
-        tokens = self._grafana.redeem(self.client, opened, redirect_uri=REDIRECT_URI).json
+    def _hold(self, side: str, session: Any) -> None:
+        code, request_code = self._issue_code(session), granted_code(self.database, self._grafana, session)
+        application = session_of(self.client, self._exchange(self._issue_code(session)))
+        client_code = granted_code(self.database, self._grafana, session)
+        tokens = self._grafana.redeem(self.client, client_code, redirect_uri=REDIRECT_URI).json
         userinfo = {"headers": bearer(tokens["access_token"])}
-        self._works |= {
-            f"{whose} session": lambda: session.get("/sessions").status_code not in (401, 404),
-            f"{whose} application": lambda: application.get("/sessions").status_code not in (401, 404),
-            f"{whose} client": lambda: self.client.get("/oauth/userinfo", **userinfo).status_code == 200,
-            f"{whose} code": lambda: self._exchange(code).status_code == 200,
-            f"{whose} request": lambda: self._redeem(allowed).status_code == 200,
+        self._checks |= {
+            f"{side} session": lambda: session.get("/sessions").status_code not in (401, 404),
+            f"{side} application": lambda: application.get("/sessions").status_code not in (401, 404),
+            f"{side} client": lambda: self.client.get("/oauth/userinfo", **userinfo).status_code == 200,
+            f"{side} code": lambda: self._exchange(code).status_code == 200,
+            f"{side} request": lambda: self._redeem(request_code).status_code == 200,
         }
 
-    def _code(self, session: Any) -> str:
+    def _issue_code(self, session: Any) -> str:
         """Return a code that the session has handed over to an application."""
         code = one_time.new_token()
         with acts.on(self._parts.db, self.person.id) as act:
@@ -97,8 +97,8 @@ class Holdings:
         spent = ("code", "request", "link")
         return {
             name
-            for name, works in sorted(self._works.items(), key=lambda it: it[0].endswith(spent))
-            if works()
+            for name, is_working in sorted(self._checks.items(), key=lambda named: named[0].endswith(spent))
+            if is_working()
         }
 
 
@@ -121,14 +121,14 @@ def admin(client, alice, service_role):
 
 
 # A user's act in a session, and the part of EVERYTHING that works afterwards.
-ACTS = {
+USER_ACTIONS = {
     "nothing": (lambda own, _other: own.get("/user"), EVERYTHING),
     "sign out here": (lambda own, _other: own.post("/logout?scope=local"), OTHER | USERS),
     "sign out the other session": (lambda own, other: own.delete(f"/sessions/{other.id}"), OWN | USERS),
     "sign out elsewhere": (lambda own, _other: own.post("/logout?scope=others"), OWN | USERS),
     "sign out everywhere": (lambda own, _other: own.post("/logout?scope=global"), USERS),
     "password": (
-        lambda own, _other: own.put("/user", json={"password": NEW}),
+        lambda own, _other: own.put("/user", json={"password": NEW_PASSWORD}),
         # A new password voids all links and codes.
         OWN - {"own code"} | USERS - {"link"},
     ),
@@ -136,11 +136,11 @@ ACTS = {
 }
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_act_of_a_user_ends_what_its_size_says(holdings, act):
-    do, kept = ACTS[act]
-    do(holdings.own, holdings.sessions["other"])
-    assert holdings.working() == kept
+@pytest.mark.parametrize("action", USER_ACTIONS)
+def test_act_of_a_user_ends_what_its_size_says(holdings, action):
+    perform, expected = USER_ACTIONS[action]
+    perform(holdings.own, holdings.sessions["other"])
+    assert holdings.working() == expected
 
 
 def test_stolen_refresh_token_ends_its_session_and_what_it_opened(holdings, database):
@@ -155,7 +155,7 @@ def test_recovery_ends_everything_with_its_new_password(holdings, outbox, type):
     holdings.client.post("/recover", json={"email": holdings.person.email})
     response = hand_in(holdings.client, type, outbox.last(holdings.person.email, "recovery").token)
     recovered = session_of(holdings.client, response)
-    assert recovered.put("/user", json={"password": NEW}).status_code == 200
+    assert recovered.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
     assert (holdings.working(), recovered.get("/user").status_code) == (set(), 200)
 
 
@@ -165,12 +165,12 @@ def test_undo_ends_everything(holdings, outbox):
 
 
 def test_application_that_an_application_let_in_ends_with_the_browser(holdings, database):
-    opened = database.value(
+    application_id = database.value(
         "SELECT id::text FROM sessions WHERE opened_by = %(id)s AND grant_id IS NULL", id=holdings.own.id
     )
     database.run(
         "UPDATE sessions SET opened_by = %(by)s WHERE method = 'oauth_client' AND opened_by = %(id)s",
-        by=opened,
+        by=application_id,
         id=holdings.own.id,
     )
     holdings.own.post("/logout?scope=local")
@@ -178,8 +178,8 @@ def test_application_that_an_application_let_in_ends_with_the_browser(holdings, 
 
 
 # An operator's act, and the part of EVERYTHING that works afterwards.
-OPERATORS = {
-    "password": (lambda admin, _link: admin("PUT", password=NEW), set()),
+OPERATOR_ACTIONS = {
+    "password": (lambda admin, _link: admin("PUT", password=NEW_PASSWORD), set()),
     "email": (lambda admin, _link: admin("PUT", email="new@example.com", email_confirm=True), set()),
     "phone": (lambda admin, _link: admin("PUT", phone="+491701234567"), set()),
     "ban that is lifted": (
@@ -198,16 +198,16 @@ OPERATORS = {
 }
 
 
-@pytest.mark.parametrize("act", OPERATORS)
-def test_act_of_an_operator_ends_what_its_size_says(holdings, admin, service_role, act):
+@pytest.mark.parametrize("action", OPERATOR_ACTIONS)
+def test_act_of_an_operator_ends_what_its_size_says(holdings, admin, service_role, action):
     def link(type: str) -> Any:
         body = {"type": type, "email": holdings.person.email}
-        made = holdings.client.post("/admin/generate_link", json=body, headers=service_role).json
-        return hand_in(holdings.client, type, made["hashed_token"])
+        generated = holdings.client.post("/admin/generate_link", json=body, headers=service_role).json
+        return hand_in(holdings.client, type, generated["hashed_token"])
 
-    do, kept = OPERATORS[act]
-    do(admin, link)
-    assert holdings.working() == kept
+    perform, expected = OPERATOR_ACTIONS[action]
+    perform(admin, link)
+    assert holdings.working() == expected
 
 
 def test_promotion_by_the_command_ends_what_that_by_the_api_ends(holdings, client):
@@ -229,7 +229,7 @@ def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(holdings,
     admin("PUT", role="editor")
     admin("PUT", role="authenticated")
     assert holdings.working() == EVERYTHING - {
-        f"{whose} {way}" for whose in ("own", "other") for way in WAYS[2::2]
+        f"{side} {way}" for side in ("own", "other") for way in WAYS[2::2]
     }
 
 
@@ -270,19 +270,19 @@ def test_each_reason_has_one_size(database):
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
     )
     assert sorted(SIZES) == sorted(re.findall(r"'(\w+)'::text", domain))
-    assert len(SIZES) == sum(len(get_args(of_size)) for of_size in get_args(Reason))
+    assert len(SIZES) == sum(len(get_args(reasons)) for reasons in get_args(Reason))
     assert set(SIZES.values()) == set(get_args(Size))
 
 
 def test_security_page_lists_the_reasons_of_the_sizes():
     page = (ROOT / "docs" / "security.md").read_text()
-    listed = {
+    reasons_by_size = {
         size: set(re.findall(r"`(\w+)`", rows))
         for size, rows in re.findall(r"^\| (others|everything) \| (.+)$", page, re.MULTILINE)
     }
-    for size, reasons in listed.items():
-        assert {reason for reason, own in SIZES.items() if own == size} == reasons
-    assert listed.keys() == {"others", "everything"}
+    for size, reasons in reasons_by_size.items():
+        assert {reason for reason, size_of_reason in SIZES.items() if size_of_reason == size} == reasons
+    assert reasons_by_size.keys() == {"others", "everything"}
 
 
 # Statements that end something elsewhere than in sql/functions/ends.sql, and why.

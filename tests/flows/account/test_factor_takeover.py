@@ -72,15 +72,15 @@ class TestRecoveryByMail:
 
 class TestLinkOfANotice:
     @pytest.fixture
-    def changed(self, client, alice, outbox, database):
+    def email_change(self, client, alice, outbox, database):
         """Alice has changed her email at `aal2`; Mallory has the mailbox of the old address."""
         app, session = set_up(alice.open_session())
         age_factors(database)
         change_email(client, session, outbox)
         return app, outbox.last(alice.email, "email_changed").token
 
-    def test_lost_mailbox_does_not_beat_the_factor(self, client, alice, changed, database):
-        app, token = changed
+    def test_lost_mailbox_does_not_beat_the_factor(self, client, alice, email_change, database):
+        app, token = email_change
         page = client.get(f"/verify?type=undo&token={token}", headers={"Accept": "text/html"})
         assert "had for more than seven days" in page.text
         for code in ("", app.wrong_code(), "00000-00000"):
@@ -104,13 +104,13 @@ class TestLinkOfANotice:
         _app, session = set_up(alice.open_session())
         change_email(client, session, outbox)
         token = outbox.last(alice.email, "email_changed").token
-        aged = (
+        statement = (
             "WITH owner AS (SELECT id FROM users WHERE id = %s FOR UPDATE)"
             "UPDATE factors SET verified_at = now() - interval '8 days' FROM owner WHERE user_id = owner.id"
         )
-        with database.locked("users", alice.id, aged) as lock:
-            taken = lock.start(lambda: press(app.test_client(), "undo", token))
-        assert (taken.result().status_code, 'name="factor_code"' in taken.result().text) == (403, True)
+        with database.locked("users", alice.id, statement) as lock:
+            response = lock.start(lambda: press(app.test_client(), "undo", token))
+        assert (response.result().status_code, 'name="factor_code"' in response.result().text) == (403, True)
         assert database.value("SELECT email FROM users") == "new@example.com"
 
     def test_networks_lose_the_tries_of_links_to_either_address(self, client, alice, outbox, database):
@@ -124,16 +124,16 @@ class TestLinkOfANotice:
         assert press(client, "undo", token, factor_code=app.code()).status_code == 303
         assert has_no_mail_proof(database)
 
-    def test_younger_factor_and_guesses_do_not_count(self, client, alice, changed, database):
-        first, token = changed
+    def test_younger_factor_and_guesses_do_not_count(self, client, alice, email_change, database):
+        old_app, token = email_change
         session = Person(client, alice.id, "new@example.com").sign_in()
-        late, _session = set_up(raised(session, first, 1))
+        young_app, _session = set_up(raised(session, old_app, 1))
         database.run("UPDATE factors SET last_step = NULL")
-        assert press(client, "undo", token, factor_code=late.code()).status_code == 403
+        assert press(client, "undo", token, factor_code=young_app.code()).status_code == 403
         # Guesses count with those of sessions.
         for _ in range(20):
-            assert press(client, "undo", token, factor_code=first.wrong_code()).status_code == 403
-        assert press(client, "undo", token, factor_code=first.code()).status_code == 403
+            assert press(client, "undo", token, factor_code=old_app.wrong_code()).status_code == 403
+        assert press(client, "undo", token, factor_code=old_app.code()).status_code == 403
         assert database.value("SELECT email FROM users") == "new@example.com"
 
     @pytest.mark.parametrize("kind", ["factor_removed", "passkey_added"])
@@ -158,8 +158,8 @@ class TestLinkOfANotice:
         """Without the factor, although it was old enough."""
         app, session = set_up(alice.open_session())
         age_factors(database)
-        removed = f"/admin/users/{alice.id}/factors/{app.id}"
-        assert client.delete(removed, headers=service_role).status_code == 200
+        url = f"/admin/users/{alice.id}/factors/{app.id}"
+        assert client.delete(url, headers=service_role).status_code == 200
         token = outbox.last(alice.email, "factor_removed").token
         assert press(client, "undo", token).status_code == 303
         assert_error(session.get("/user"), 401, "session_not_found")
@@ -183,13 +183,13 @@ class TestLinkOfANotice:
         session = sign_in(client, passkey)
         change_email(client, session, outbox)
         token = outbox.last(alice.email, "email_changed").token
-        late, _row = register(session)
+        young_passkey, _row = register(session)
         for wrong in ({"key": Key(ES256)}, {"counter": 1}, {"challenge": encode(bytes(64))}):
             assert press(client, "undo", token, **answer(client, token, passkey, **wrong)).status_code == 403
-        assert press(client, "undo", token, **answer(client, token, late)).status_code == 403
+        assert press(client, "undo", token, **answer(client, token, young_passkey)).status_code == 403
         assert press(client, "undo", token, challenge_id="x", credential="").status_code == 403
-        turned = "UPDATE factors SET factor_type = 'webauthn' WHERE credential_id = %(id)s"
-        database.run(turned, id=passkey.passkeys[0].id)
+        statement = "UPDATE factors SET factor_type = 'webauthn' WHERE credential_id = %(id)s"
+        database.run(statement, id=passkey.passkeys[0].id)
         fields = answer(client, token, passkey, is_verified=False)
         assert press(client, "undo", token, **fields).status_code == 303
         assert database.value("SELECT email FROM users") == alice.email
@@ -232,12 +232,12 @@ def test_copy_of_the_database_holds_no_usable_secret_or_code(alice, database):
     app, session = set_up(alice.open_session())
     codes = session.post("/factors/recovery-codes").json["codes"]
     names = database.all("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
-    stored = "".join(
+    dump = "".join(
         str(database.all(f"SELECT t::text AS row FROM {table.name} AS t")) for table in names
     ).lower()
     secrets = [app.secret, *codes, *(code.replace("-", "") for code in codes)]
-    assert [secret for secret in secrets if secret.lower() in stored] == []
-    assert [secret for secret in secrets if secret.lower().encode().hex() in stored] == []
+    assert [secret for secret in secrets if secret.lower() in dump] == []
+    assert [secret for secret in secrets if secret.lower().encode().hex() in dump] == []
 
 
 class TestBelowTheSecondStep:

@@ -22,8 +22,8 @@ def age(database, **intervals):
         "factors": ("created_at", "verified_at"),
         "sessions": ("created_at", "reauthenticated_at", "factor_proved_at"),
     }.items():
-        moved = ", ".join(f"{column} = {column} - {interval}" for column in columns)
-        database.run(f"UPDATE {table} SET {moved}")
+        assignments = ", ".join(f"{column} = {column} - {interval}" for column in columns)
+        database.run(f"UPDATE {table} SET {assignments}")
     database.run(
         "UPDATE sessions SET amr = jsonb_set(amr, '{0,timestamp}', to_jsonb(((amr -> 0 ->> 'timestamp')"
         f"::bigint - extract(epoch FROM {interval})::bigint))) WHERE amr IS NOT NULL"
@@ -62,8 +62,8 @@ def sign_in(request, service, database):
 def test_first_address_needs_the_passkey_or_provider(sign_in, outbox, database, address):
     stolen = sign_in()
     age(database, mins=16)
-    refused = stolen.put("/user", json=address)
-    assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+    response = stolen.put("/user", json=address)
+    assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
     assert outbox.sent() == []
     assert sign_in().put("/user", json=address).status_code == 200
 
@@ -76,8 +76,8 @@ def test_first_addresses_that_wait_for_the_first_passkey_need_a_proof_then(servi
     def add_phone():
         return session.on(service.app.test_client()).put("/user", json={"phone": PHONE})
 
-    converting = "UPDATE users SET converted_at = now() WHERE id = %s"
-    with database.locked("users", session.user["id"], converting) as lock:
-        asked = [lock.start(add_phone) for _ in range(5)]
-    assert {future.result().json["error_code"] for future in asked} == {"reauthentication_needed"}
+    statement = "UPDATE users SET converted_at = now() WHERE id = %s"
+    with database.locked("users", session.user["id"], statement) as lock:
+        futures = [lock.start(add_phone) for _ in range(5)]
+    assert {future.result().json["error_code"] for future in futures} == {"reauthentication_needed"}
     assert database.value("SELECT new_phone FROM users") is None

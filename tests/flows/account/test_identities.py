@@ -59,7 +59,7 @@ def browser(service, session):
 
 
 @pytest.fixture
-def back(service, browser):
+def callback_url(service, browser):
     """The URL of the callback of Alice's linking."""
     return browser.submit(stop=service.is_callback).url
 
@@ -93,7 +93,7 @@ class TestBeginningALinking:
         assert flow_of(response.json["url"]) not in str(database.everything())
 
     @cases(
-        ("sent", "error_code"),
+        ("parameters", "error_code"),
         [
             *((f"provider={name}", "oauth_provider_not_supported") for name in ("nobody", "email", "phone")),
             ("", "validation_failed"),
@@ -101,8 +101,8 @@ class TestBeginningALinking:
             ("provider=google&nonce=1&nonce=2", "validation_failed"),
         ],
     )
-    def test_invalid_request_or_head_starts_no_flow(self, service, session, database, sent, error_code):
-        assert_error(session.get(f"{AUTHORIZE}?{sent}"), 400, error_code, details=A_SENTENCE)
+    def test_invalid_request_or_head_starts_no_flow(self, service, session, database, parameters, error_code):
+        assert_error(session.get(f"{AUTHORIZE}?{parameters}"), 400, error_code, details=A_SENTENCE)
         service.client.head(WITH_GOOGLE, headers=session.authorization)
         assert database.count("oauth_flows") == 0
 
@@ -136,11 +136,11 @@ class TestLinking:
     def test_linked_identity_is_listed_mailed_and_signs_in(self, service, session, alice, database, outbox):
         assert fragment(link(service, session, "google")) == LINKED
         user = session.get("/user").json
-        linked = external(
+        google_identity = external(
             "google", "alice-at-google", ALICES["email"], True, **profile_metadata(name="Alice L.")
         )
-        own = identity("email", alice.email, last_sign_in_at=A_TIMESTAMP)
-        assert user["identities"] == [own, linked | {"last_sign_in_at": None}]
+        email_identity = identity("email", alice.email, last_sign_in_at=A_TIMESTAMP)
+        assert user["identities"] == [email_identity, google_identity | {"last_sign_in_at": None}]
         assert user["app_metadata"] == {"provider": "email", "providers": ["email", "google"]}
         assert (user["email"], user["user_metadata"]) == (alice.email, {})
         # Linking does not sign in.
@@ -160,18 +160,20 @@ class TestLinking:
 class TestConflicts:
     def test_foreign_or_second_identity_is_not_linked(self, service, session, bob, google, database):
         link(service, session, "google")
-        bobs = bob.sign_in()
+        bobs_session = bob.sign_in()
         before = database.everything("identities", "users")
-        assert_failed(link(service, bobs, "google"), "identity_already_exists")
+        assert_failed(link(service, bobs_session, "google"), "identity_already_exists")
         for subject in ("another-of-alice", "alice-at-google"):
             google.person = {"sub": subject}
             assert_failed(link(service, session, "google"), "identity_already_exists")
         assert database.everything("identities", "users") == before
 
-    def test_one_of_two_users_gets_an_identity_linked_at_once(self, service, browser, back, bob, database):
-        bobs = service.browser()
-        bobs.visit(begin_linking(service, bob.sign_in(), "google"))
-        ways = [(browser, back), (bobs, bobs.submit(stop=service.is_callback).url)]
+    def test_one_of_two_users_gets_an_identity_linked_at_once(
+        self, service, browser, callback_url, bob, database
+    ):
+        bobs_browser = service.browser()
+        bobs_browser.visit(begin_linking(service, bob.sign_in(), "google"))
+        ways = [(browser, callback_url), (bobs_browser, bobs_browser.submit(stop=service.is_callback).url)]
         pages = at_once(2, lambda number: ways[number][0].visit(ways[number][1]))
         codes = sorted(fragment(page).get("error_code", "") for page in pages)
         assert codes == ["", "identity_already_exists"]
@@ -187,36 +189,38 @@ class TestMallory:
         return begin_linking(service, mallory.sign_in(), "google")
 
     def test_form_posted_by_another_site_is_refused(self, service, url, google, database):
-        for alices in (service.browser(fetch_metadata=True), service.browser(fetch_metadata=False)):
-            for seen_before in (False, True):
-                alices.be_at("https://mallory.example/")
-                if seen_before:
+        for alices_browser in (service.browser(fetch_metadata=True), service.browser(fetch_metadata=False)):
+            for has_seen_page in (False, True):
+                alices_browser.be_at("https://mallory.example/")
+                if has_seen_page:
                     # The page names Mallory's user.
-                    page = alices.click(url)
+                    page = alices_browser.click(url)
                     assert (page.status, len(page.forms), "@example.com" in page.text) == (200, 1, True)
-                    alices.be_at("https://mallory.example/")
-                assert alices.post(f"{SITE}/link-identity", {"flow": flow_of(url)}).status == 403
+                    alices_browser.be_at("https://mallory.example/")
+                assert alices_browser.post(f"{SITE}/link-identity", {"flow": flow_of(url)}).status == 403
         headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://mallory.example"}
         response = service.client.post("/link-identity", json={"flow": flow_of(url)}, headers=headers)
         assert (response.status_code, response.json["error_code"]) == (403, "origin_not_allowed")
         assert_not_linked(database, google)
 
     def test_state_or_flow_of_mallory_is_refused_in_alices_browser(self, service, url, database):
-        mallorys, alices = service.browser(), service.browser()
-        mallorys.visit(url)
-        to_provider = mallorys.submit(stop=lambda url: not url.startswith(SITE)).url
+        mallorys_browser, alices_browser = service.browser(), service.browser()
+        mallorys_browser.visit(url)
+        to_provider = mallorys_browser.submit(stop=lambda url: not url.startswith(SITE)).url
         # Alice opens a link to Google with Mallory's state.
-        assert_failed(alices.visit(to_provider), "bad_oauth_state", "invalid_request")
-        code = single(urlsplit(service.return_url(alices, "google")).query)["code"]
+        assert_failed(alices_browser.visit(to_provider), "bad_oauth_state", "invalid_request")
+        code = single(urlsplit(service.return_url(alices_browser, "google")).query)["code"]
         forged = f"{service.callback('google')}?{urlencode({'state': flow_of(url), 'code': code})}"
-        assert_failed(alices.visit(forged), "bad_oauth_state", "invalid_request")
+        assert_failed(alices_browser.visit(forged), "bad_oauth_state", "invalid_request")
         assert database.count("identities", "provider <> 'email'") == 0
 
     def test_sign_in_under_way_does_not_become_a_linking(self, service, url):
-        alices = service.browser()
-        back = service.return_url(alices, "google")
-        alices.visit(url)
-        assert service.session(alices.visit(back)).get("/user").json["email"] == ALICES["email"]
+        alices_browser = service.browser()
+        callback_url = service.return_url(alices_browser, "google")
+        alices_browser.visit(url)
+        assert (
+            service.session(alices_browser.visit(callback_url)).get("/user").json["email"] == ALICES["email"]
+        )
 
 
 class TestChangesDuringALinking:
@@ -233,14 +237,14 @@ class TestChangesDuringALinking:
         [("logout", ["session_not_found"]), ("deletion", ["bad_oauth_state", "invalid_request"])],
     )
     def test_linking_fails_when_the_session_ends_before_the_callback_or_the_button(
-        self, service, session, browser, back, database, outbox, change, error
+        self, service, session, browser, callback_url, database, outbox, change, error
     ):
         other = service.browser()
         other.visit(begin_linking(service, session, "google"))
-        ended = session.post("/logout") if change == "logout" else session.delete("/user")
-        assert ended.status_code == 200
+        response = session.post("/logout") if change == "logout" else session.delete("/user")
+        assert response.status_code == 200
         assert other.submit().status == 403
-        assert_failed(browser.visit(back), *error)
+        assert_failed(browser.visit(callback_url), *error)
         assert database.count("identities", "provider <> 'email'") == 0
         assert ("identity_linked", session.user["email"]) not in outbox.kinds()
 
@@ -255,8 +259,8 @@ def test_old_session_needs_reauthentication_to_link(service, session, outbox, da
         assert_error(session.get(WITH_GOOGLE + sent), 400, "reauthentication_needed", details=details)
     session.get("/reauthenticate")
     sent = outbox.last(kind="reauthentication")
-    wrong = session.get(f"{WITH_GOOGLE}&nonce={sent.wrong_code}")
-    assert_error(wrong, 400, "reauthentication_not_valid", details=A_SENTENCE)
+    response = session.get(f"{WITH_GOOGLE}&nonce={sent.wrong_code}")
+    assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
     assert database.count("oauth_flows") == 0
     assert fragment(link(service, session, "google", nonce=sent.code)) == LINKED
 
@@ -280,15 +284,15 @@ class TestUnlinking:
         self, make_service, service, session, database
     ):
         link(service, session, "google")
-        forbidding = session.on(make_service(AUTH_MANUAL_LINKING="false").client)
-        assert_error(forbidding.remove_identity("google"), 404, "manual_linking_disabled")
-        recent = {
+        restricted = session.on(make_service(AUTH_MANUAL_LINKING="false").client)
+        assert_error(restricted.remove_identity("google"), 404, "manual_linking_disabled")
+        recent_ids = {
             each["type"]: each["id"] for each in session.get("/user/recent_changes").json["recent_changes"]
         }
         assert_error(
-            forbidding.put("/user", json={"remove": [recent["identity"]]}), 404, "manual_linking_disabled"
+            restricted.put("/user", json={"remove": [recent_ids["identity"]]}), 404, "manual_linking_disabled"
         )
-        assert forbidding.remove_identity("email").status_code == 200
+        assert restricted.remove_identity("email").status_code == 200
         assert database.value("SELECT array_agg(provider) FROM identities") == ["google"]
 
     def test_unknown_or_foreign_identity_is_not_unlinked(self, service, session, mallory, database):
@@ -312,14 +316,14 @@ class TestUnlinking:
         # The deployment later, without Twitter.
         later = make_app(**google.settings()).test_client()
         assert_error(by_twitter.on(later).delete(path_of(by_twitter)), *LAST)
-        twitters = path_of(by_twitter, "twitter")
+        twitter_path = path_of(by_twitter, "twitter")
         assert by_twitter.delete(path_of(by_twitter)).status_code == 200
-        assert_error(by_twitter.delete(twitters), *LAST)
+        assert_error(by_twitter.delete(twitter_path), *LAST)
         assert database.count("identities") == 1
 
-    @pytest.mark.parametrize("by", ["user", "administrator"])
+    @pytest.mark.parametrize("remover", ["user", "administrator"])
     def test_second_factor_of_a_user_of_an_unknown_provider_is_removed(
-        self, by_twitter, make_app, service_role, database, by
+        self, by_twitter, make_app, service_role, database, remover
     ):
         """A thief may have added it, and it is not a way to sign in."""
         later = set_up(by_twitter)[1].on(make_app().test_client())
@@ -329,7 +333,7 @@ class TestUnlinking:
             if change["type"] == "totp"
         ]
         body = {"remove": [id]}
-        if by == "user":
+        if remover == "user":
             response = later.put("/user", json=body)
         else:
             path = f"/admin/users/{later.user['id']}"

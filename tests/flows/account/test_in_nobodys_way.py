@@ -41,14 +41,14 @@ class Doors:
         return user["id"]
 
     def create(self, kind: str, address: str) -> str:
-        own: dict[str, Any] = {
+        body: dict[str, Any] = {
             "email": "dave2@example.com",
             kind: address,
             f"{kind}_confirm": True,
             "password": PASSWORD,
             "app_metadata": GROUPS,
         }
-        user = self._admin("/admin/users", **own)
+        user = self._admin("/admin/users", **body)
         assert (user["app_metadata"]["groups"], user["user_metadata"]) == (["staff"], {})
         return user["id"]
 
@@ -59,18 +59,18 @@ class Doors:
     def import_one(self, kind: str, address: str, tmp_path: Any) -> str:
         record = {kind: address, f"{kind}_verified": True, "app_metadata": GROUPS}
         (tmp_path / "users.jsonl").write_text(json.dumps(record))
-        imported = run_command(self.app, "users", "import", str(tmp_path / "users.jsonl"))
-        assert imported.exit_code == 0, imported.output
+        result = run_command(self.app, "users", "import", str(tmp_path / "users.jsonl"))
+        assert result.exit_code == 0, result.output
         return ""
 
     def own_change(self, kind: str, address: str) -> str:
         session = self.alice.sign_in()
         assert session.put("/user", json={kind: address}).status_code == 200
-        sent = self.outbox.last(address)
+        message = self.outbox.last(address)
         if kind == "email":
-            assert hand_in(self.client, "email_change", sent.token).status_code == 200
+            assert hand_in(self.client, "email_change", message.token).status_code == 200
         else:
-            assert type_in(self.client, "phone_change", address, sent.code).status_code == 200
+            assert type_in(self.client, "phone_change", address, message.code).status_code == 200
         return self.alice.id
 
 
@@ -97,14 +97,17 @@ def test_unproved_user_gives_way(client, service_role, alice, outbox, app, datab
     kind = "phone" if "phone" in body else "email"
     address = body[kind]
     assert client.post(path, json=body).status_code in (200, 201)
-    strangers, link = database.value(f"SELECT id FROM users WHERE {kind} = %(a)s", a=address), outbox.last()
+    strangers_id, link = (
+        database.value(f"SELECT id FROM users WHERE {kind} = %(a)s", a=address),
+        outbox.last(),
+    )
     doors = Doors(client, service_role, alice, outbox, app)
-    more = {"tmp_path": tmp_path} if door == "import" else {}
-    id = DOORS[door](doors, kind, address, **more)
+    options = {"tmp_path": tmp_path} if door == "import" else {}
+    id = DOORS[door](doors, kind, address, **options)
     owner = database.one(f"SELECT id, made_by FROM users WHERE {kind} = %(a)s", a=address)
-    assert owner.id == (id or owner.id) != strangers
-    because = "SELECT details ->> 'because' FROM audit_log WHERE action = 'user_deleted'"
-    assert database.value(because) == ("proved_by_other" if door == "own change" else "created_again")
+    assert owner.id == (id or owner.id) != strangers_id
+    reason = "SELECT details ->> 'because' FROM audit_log WHERE action = 'user_deleted'"
+    assert database.value(reason) == ("proved_by_other" if door == "own change" else "created_again")
     # The stranger's credentials open nothing.
     if kind == "email":
         assert_dead(client, link.kind, link.token)

@@ -43,14 +43,14 @@ class TestCode:
     ):
         other = alice.open_session()
         client.post("/magiclink", json={"email": alice.email})
-        changed = confirm(client, PHONE, change())
-        both = [identity("email", alice.email), identity("phone", PHONE)]
+        response = confirm(client, PHONE, change())
+        identities = [identity("email", alice.email), identity("phone", PHONE)]
         expected = user(
-            alice.email, id=alice.id, phone=PHONE, phone_confirmed_at=A_TIMESTAMP, identities=both
+            alice.email, id=alice.id, phone=PHONE, phone_confirmed_at=A_TIMESTAMP, identities=identities
         )
         expected["app_metadata"] = {"provider": "email", "providers": ["email", "phone"]}
         expected["last_sign_in_at"] = A_TIMESTAMP
-        assert_signed_in(client, changed, expected)
+        assert_signed_in(client, response, expected)
         assert (session.get("/user").status_code, other.get("/user").status_code) == (200, 401)
         assert_error(hand_in(client, "magiclink", outbox.last(kind="magiclink").token), 403, "otp_expired")
         notice = outbox.last(alice.email)

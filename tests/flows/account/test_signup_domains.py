@@ -13,17 +13,17 @@ from tests.support.users import PASSWORD, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 REFUSED = (422, "email_address_not_authorized")
-ONLY = {"AUTH_SIGNUP_DOMAINS": "corp.example,Bücher.example"}
+ALLOWED = {"AUTH_SIGNUP_DOMAINS": "corp.example,Bücher.example"}
 BLOCKED = {"AUTH_SIGNUP_BLOCKED_DOMAINS": "example.com,throwaway.example"}
 OUTSIDE = "dave@example.com"
 
 
 @pytest.fixture
-def only(make_app):
-    return make_app(**ONLY).test_client()
+def listing_client(make_app):
+    return make_app(**ALLOWED).test_client()
 
 
-@pytest.fixture(params=[ONLY, BLOCKED], ids=["allow list", "block list"])
+@pytest.fixture(params=[ALLOWED, BLOCKED], ids=["allow list", "block list"])
 def setting(request):
     return request.param
 
@@ -38,12 +38,12 @@ def sign_up(client, email):
     return client.post("/signup", json={"email": email, "password": PASSWORD})
 
 
-def be(provider: FakeProvider, email: str, *, verified: bool = True) -> None:
+def set_person(provider: FakeProvider, email: str, *, verified: bool = True) -> None:
     provider.person = {"sub": f"{email} there", "email": email, "email_verified": verified}
 
 
 class TestSignUp:
-    @cases(("email", "may"), [
+    @cases(("email", "is_allowed"), [
         ("Dave@CORP.example", True),
         ("dave@bücher.example", True),
         ("dave@xn--bcher-kva.example", True),
@@ -52,9 +52,9 @@ class TestSignUp:
         ("corp.example@example.com", False),
         ('"x@corp.example"@example.com', None),
     ])  # fmt: skip
-    def test_allowed_domain_is_exact(self, only, email, may):
-        response = sign_up(only, email)
-        assert response.status_code == {True: 201, False: 422, None: 400}[may], response.json
+    def test_allowed_domain_is_exact(self, listing_client, email, is_allowed):
+        response = sign_up(listing_client, email)
+        assert response.status_code == {True: 201, False: 422, None: 400}[is_allowed], response.json
 
     def test_address_alone_decides_whether_it_is_taken_or_not(self, closed, alice, database, outbox):
         before = database.everything("users", "identities", "one_time_tokens", "outbox", "audit_log")
@@ -93,9 +93,11 @@ class TestChanges:
         assert session.put("/user", json={"email": "alice@corp.example"}).status_code == 200
         assert session.put("/user", json={"phone": PHONE}).status_code == 200
 
-    def test_anonymous_user_becomes_no_other_one(self, make_app, service_role, database, only):
+    def test_anonymous_user_becomes_no_other_one(self, make_app, service_role, database, listing_client):
         """Such users are older than the setting."""
-        visitor = sign_up_anonymously(make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()).on(only)
+        visitor = sign_up_anonymously(make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()).on(
+            listing_client
+        )
         for body in ({"phone": PHONE}, {"email": OUTSIDE}):
             assert_error(visitor.put("/user", json=body), *REFUSED)
         assert_error(passkeys.register_response(visitor, Authenticator()), *REFUSED)
@@ -110,11 +112,11 @@ class TestProviders:
         return make_service(**setting)
 
     def test_provider_creates_no_user_outside(self, service, google, database):
-        be(google, OUTSIDE)
+        set_person(google, OUTSIDE)
         before = database.everything("users", "identities", "sessions")
         for query in ({}, WITH_CHALLENGE):
-            failed = service.sign_in("google", **query)
-            assert_failed(failed, "email_address_not_authorized", has_challenge=bool(query))
+            page = service.sign_in("google", **query)
+            assert_failed(page, "email_address_not_authorized", has_challenge=bool(query))
         body = {"provider": "google", "id_token": google.id_token()}
         assert_error(service.client.post("/token?grant_type=id_token", json=body), *REFUSED)
         assert database.everything("users", "identities", "sessions") == before
@@ -122,14 +124,14 @@ class TestProviders:
         assert reasons == [("email_address_not_authorized",)]
 
     def test_provider_signs_in_a_user_outside_and_creates_one_inside(self, service, google, alice):
-        be(google, alice.email)
+        set_person(google, alice.email)
         assert service.signed_in("google").claims["sub"] == alice.id
-        be(google, "dave@corp.example")
+        set_person(google, "dave@corp.example")
         assert service.signed_in("google").claims["email"] == "dave@corp.example"
 
     def test_allow_list_needs_an_email_that_a_trusted_provider_verified(self, make_service, google, acme):
-        service = make_service(**ONLY)
-        be(google, "dave@corp.example", verified=False)
+        service = make_service(**ALLOWED)
+        set_person(google, "dave@corp.example", verified=False)
         assert_failed(service.sign_in("google"), "email_address_not_authorized")
-        be(acme, "dave@corp.example")
+        set_person(acme, "dave@corp.example")
         assert_failed(service.sign_in("acme"), "email_address_not_authorized")

@@ -28,14 +28,14 @@ LAST_WAY = (422, "single_identity_not_deletable")
 
 
 def age(database, days=30):
-    for moved in (
+    for assignment in (
         "users SET created_at",
         "identities SET created_at",
         "identities SET updated_at",
         "sessions SET created_at",
     ):
-        column = moved.rpartition(" ")[2]
-        database.run(f"UPDATE {moved} = {column} - make_interval(days => %(days)s)", days=days)
+        column = assignment.rpartition(" ")[2]
+        database.run(f"UPDATE {assignment} = {column} - make_interval(days => %(days)s)", days=days)
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def recover(client, outbox, email):
 
 def signs_in_by_phone(client, outbox, phone, user_id):
     client.post("/otp", json={"phone": phone, "create_user": False})
-    sent = outbox.sent(phone, "sms")
-    response = sent and type_in(client, "sms", phone, sent[-1].code)
+    messages = outbox.sent(phone, "sms")
+    response = messages and type_in(client, "sms", phone, messages[-1].code)
     return bool(response) and response.status_code == 200 and response.json["user"]["id"] == user_id
 
 
@@ -128,8 +128,8 @@ class TestNotice:
     def test_what_was_added_while_the_page_was_open_goes_too(self, client, owner, thief, outbox, database):
         add_phone(thief, outbox)
         token = outbox.last(owner.email, "phone_changed").token
-        kept = "6e334b05-ee63-412a-a14e-8f0fe85097cd"
-        assert press(client, "undo", token, shown=kept).status_code == 303
+        shown_id = "6e334b05-ee63-412a-a14e-8f0fe85097cd"
+        assert press(client, "undo", token, shown=shown_id).status_code == 303
         assert database.value("SELECT phone FROM users") is None
 
     def test_holder_of_the_address_that_it_takes_is_told_without_a_link(self, client, owner, thief, outbox):
@@ -222,8 +222,8 @@ class TestAddress:
         with database.locked(
             "users", bob.id, f"UPDATE users SET email = '{owner.email}' WHERE id = %s"
         ) as lock:
-            followed = lock.start(lambda: follow(app.test_client(), "undo", token))
-        assert fragment(followed.result())["error_code"] == "email_exists"
+            future = lock.start(lambda: follow(app.test_client(), "undo", token))
+        assert fragment(future.result())["error_code"] == "email_exists"
         assert thief.get("/user").status_code == 200
         assert database.value("SELECT email FROM users WHERE id = %(id)s", id=owner.id) == MALLORY
 
@@ -241,8 +241,8 @@ class TestLinksToTheThief:
         self.six_days_later(database)
         change_email(thief, outbox, "mallory2@evil.example")
         assert 86_000 < outbox.last(MALLORY, "email_changed").lifetime <= 86_400
-        later = "purpose = 'undo' AND expires_at > now() + interval '1 day'"
-        assert database.count("one_time_tokens", later) == 0
+        condition = "purpose = 'undo' AND expires_at > now() + interval '1 day'"
+        assert database.count("one_time_tokens", condition) == 0
 
     @pytest.mark.parametrize("change", [{"email": "alice@example.com"}, {"phone": None}], ids=str)
     def test_change_by_an_administrator_voids_them(self, client, owner, thief, outbox, service_role, change):
@@ -266,13 +266,13 @@ class TestRecovery:
             ADDED_PHONE,
             {"id": A_UUID, "type": "identity", "added_at": A_TIMESTAMP, "label": "google"},
         ]
-        back = session_of(client, response)
-        assert_ok(back.get("/user/recent_changes"), {"recent_changes": recent})
-        changed = back.put(
+        owners_session = session_of(client, response)
+        assert_ok(owners_session.get("/user/recent_changes"), {"recent_changes": recent})
+        answer = owners_session.put(
             "/user", json={"password": NEW_PASSWORD, "remove": [each["id"] for each in recent]}
         )
-        assert changed.status_code == 200
-        assert (changed.json["phone"], changed.json["app_metadata"]["providers"]) == (None, ["email"])
+        assert answer.status_code == 200
+        assert (answer.json["phone"], answer.json["app_metadata"]["providers"]) == (None, ["email"])
         for stolen in (session, by_phone):
             assert_error(stolen.get("/user"), 401, "session_not_found")
         assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
@@ -321,8 +321,8 @@ class TestRemoval:
         other.put("/user", json={"email": "later@example.com"})
         pending = outbox.last("later@example.com").token
         database.run("UPDATE sessions SET created_at = now() - interval '15 minutes'")
-        refused = session.remove_identity(kind)
-        assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+        refusal = session.remove_identity(kind)
+        assert_error(refusal, 400, "reauthentication_needed", details=A_SENTENCE)
         address = session.get("/user").json[kind]
         response = session.remove_identity(kind, current_password=PASSWORD)
         assert_ok(response, {"message": "Identity unlinked", "timestamp": A_TIMESTAMP})
@@ -330,8 +330,8 @@ class TestRemoval:
         assert (user[kind], user[f"{kind}_confirmed_at"]) == (None, None)
         remaining = "phone" if kind == "email" else "email"
         assert [each["provider"] for each in user["identities"]] == [remaining]
-        recorded = f"SELECT details FROM audit_log WHERE action = '{kind}_removed'"
-        assert database.value(recorded) == {f"old_{kind}": address}
+        statement = f"SELECT details FROM audit_log WHERE action = '{kind}_removed'"
+        assert database.value(statement) == {f"old_{kind}": address}
         assert fragment(follow(session.client, "email_change", pending)) == EXPIRED
         notice = outbox.sent()[-1]
         assert (notice.kind, notice.to, notice.lifetime) == (f"{kind}_changed", owner.email, 7 * 86_400)
@@ -351,40 +351,40 @@ class TestRemoval:
     ):
         bob = register(client, service_role, "bob@example.com").sign_in()
         add_phone(bob, outbox, OTHER_PHONE)
-        bobs = database.value("SELECT id::text FROM identities ORDER BY updated_at DESC LIMIT 1")
-        for ids in ([bobs], ["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]):
+        bobs_identity = database.value("SELECT id::text FROM identities ORDER BY updated_at DESC LIMIT 1")
+        for ids in ([bobs_identity], ["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]):
             response = session.put("/user", json={"remove": ids})
             assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert bob.get("/user").json["phone"] == OTHER_PHONE
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
     def test_administrator_removes_an_address(self, client, session, owner, service_role, outbox, kind):
-        sent = len(outbox.sent())
+        number = len(outbox.sent())
         route = f"/admin/users/{owner.id}"
         response = client.put(route, json={kind: None}, headers=service_role)
         assert (response.status_code, response.json[kind]) == (200, None)
         assert_error(session.get("/user"), 401, "session_not_found")
         # An undo link might go to a thief.
-        assert len(outbox.sent()) == sent
+        assert len(outbox.sent()) == number
         other = {"email": "phone", "phone": "email"}[kind]
         assert_error(client.put(route, json={other: None}, headers=service_role), *LAST_WAY)
 
 
 @pytest.mark.parametrize(
-    ("what", "homes"),
+    ("pattern", "homes"),
     [
         (r"INSERT INTO one_time_tokens [^;]*'undo'", ["factors.sql", "messages.sql"]),
         ("restores ->> 'provider'", ["functions/one_time_tokens.sql", "undo.sql"]),
     ],
     ids=["links of notices", "factors that were removed"],
 )
-def test_taking_back_has_one_home(what, homes):
+def test_taking_back_has_one_home(pattern, homes):
     """Except for the copies of old factors, which rows without a link keep for seven days."""
     paths = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
     files = [path for path in paths if path.name != previous_release.FILE]
-    found = [
+    matches = [
         path
         for path in files
-        if any(re.search(what, each, re.DOTALL) for each in path.read_text().split(";"))
+        if any(re.search(pattern, each, re.DOTALL) for each in path.read_text().split(";"))
     ]
-    assert [str(path.relative_to(SQL)) for path in found] == homes
+    assert [str(path.relative_to(SQL)) for path in matches] == homes

@@ -21,13 +21,13 @@ def test_response_is_the_whole_user_object_of_the_token_and_costs_one_statement(
         # Unlike UserObject, a dict has no further members.
         assert_ok(response, dict(user(person.email, id=person.id, last_sign_in_at=A_TIMESTAMP)))
         assert "password" not in response.text
-        (only,) = response.json["identities"]
-        assert only["user_id"] == only["identity_data"]["sub"] == person.id
-        assert only["identity_id"] == only["id"]
+        (identity,) = response.json["identities"]
+        assert identity["user_id"] == identity["identity_data"]["sub"] == person.id
+        assert identity["identity_id"] == identity["id"]
 
 
 @pytest.mark.parametrize(
-    ("email", "phone", "confirmed"),
+    ("email", "phone", "expected"),
     [
         (None, None, None),
         (None, "2026-01-03T00:00:00Z", "2026-01-03T00:00:00.000000Z"),
@@ -35,11 +35,11 @@ def test_response_is_the_whole_user_object_of_the_token_and_costs_one_statement(
         ("2026-01-05T02:00:00+02:00", "2026-01-03T00:00:00Z", "2026-01-03T00:00:00.000000Z"),
     ],
 )
-def test_confirmed_at_is_the_earlier_confirmation(alice, database, email, phone, confirmed):
+def test_confirmed_at_is_the_earlier_confirmation(alice, database, email, phone, expected):
     session = alice.open_session()
     statement = "UPDATE users SET email_confirmed_at = %(email)s, phone_confirmed_at = %(phone)s"
     database.run(statement, email=email, phone=phone)
-    assert session.get("/user").json["confirmed_at"] == confirmed
+    assert session.get("/user").json["confirmed_at"] == expected
 
 
 @cases(

@@ -28,22 +28,22 @@ def test_user_object_lists_the_identities_when_one_is(database, alice, session, 
 def test_user_object_escapes_the_audience(make_app):
     client = make_app(AUTH_JWT_AUDIENCE='"}, \\"', AUTH_AUTOCONFIRM="true").test_client()
     body = {"email": "dave@example.com", "password": "Correct-Horse-1"}
-    signed_up = client.post("/signup", json=body).json
-    answer = client.get("/user", headers={"Authorization": f"Bearer {signed_up['access_token']}"})
-    assert answer.json == signed_up["user"]
+    body_of_sign_up = client.post("/signup", json=body).json
+    answer = client.get("/user", headers={"Authorization": f"Bearer {body_of_sign_up['access_token']}"})
+    assert answer.json == body_of_sign_up["user"]
     assert answer.json["aud"] == '"}, \\"'
 
 
 def test_nothing_but_a_sign_in_writes_the_place_of_a_user_in_the_order_by_last_sign_in(database, alice):
     assert database.value("SELECT last_sign_in_at = '-infinity' FROM user_objects")
     session = alice.sign_in()
-    (signed_in,) = database.all(PLACE, id=alice.id)
-    assert signed_in.last_sign_in_at == database.value("SELECT last_sign_in_at FROM users")
+    (place,) = database.all(PLACE, id=alice.id)
+    assert place.last_sign_in_at == database.value("SELECT last_sign_in_at FROM users")
     assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
     set_up(session.refreshed())
     database.run(IDENTITY, id=alice.id)
-    assert database.all(PLACE, id=alice.id) == [signed_in]
+    assert database.all(PLACE, id=alice.id) == [place]
     again = alice.sign_in()
-    (moved,) = database.all(PLACE, id=alice.id)
-    assert moved.last_sign_in_at > signed_in.last_sign_in_at
+    (later_place,) = database.all(PLACE, id=alice.id)
+    assert later_place.last_sign_in_at > place.last_sign_in_at
     assert again.user["user_metadata"] == {"name": "Alice"}

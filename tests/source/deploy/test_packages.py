@@ -38,25 +38,25 @@ def installation() -> set[str]:
     configuration = configparser.ConfigParser()
     configuration.read(CHECKOUT / "setup.cfg")
     lines = configuration["options"]["install_requires"].splitlines()
-    waiting = [each for line in lines if line for each in needed(Requirement(line))]
-    found = set()
-    while waiting:
-        name, extra = waiting.pop()
-        if (name, extra) not in found:
-            found.add((name, extra))
-            waiting += [each for line in requires(name) or () for each in needed(Requirement(line), extra)]
-    return {name for name, _ in found}
+    queue = [each for line in lines if line for each in needed(Requirement(line))]
+    packages = set()
+    while queue:
+        name, extra = queue.pop()
+        if (name, extra) not in packages:
+            packages.add((name, extra))
+            queue += [each for line in requires(name) or () for each in needed(Requirement(line), extra)]
+    return {name for name, _ in packages}
 
 
 def test_lock_names_all_packages_of_an_installation_and_no_other():
-    here = {name for name, pin in LOCKED.items() if pin.marker is None or pin.marker.evaluate()}
-    assert here == installation()
+    applicable = {name for name, pin in LOCKED.items() if pin.marker is None or pin.marker.evaluate()}
+    assert applicable == installation()
 
 
 def test_lock_has_the_tested_versions():
-    tested = pins((CHECKOUT / "constraints.txt").read_text())
+    tested_pins = pins((CHECKOUT / "constraints.txt").read_text())
     assert {name: pin.specifier for name, pin in LOCKED.items()} == {
-        name: tested[name].specifier for name in LOCKED if name in tested
+        name: tested_pins[name].specifier for name in LOCKED if name in tested_pins
     }
 
 
@@ -70,21 +70,21 @@ def test_lock_has_the_hashes_of_each_package():
 
 def test_third_parties_lists_each_package_with_the_licence_that_it_declares():
     rows = re.findall(r"^\| (.+) \| (.+) \|$", (CHECKOUT / "THIRD_PARTY.md").read_text(), re.MULTILINE)
-    listed = {name: licence for licence, names in rows[2:] for name in names.split(", ")}
-    assert sorted(listed) == sorted(LOCKED)
-    declared = {name: metadata(name).json.get("license_expression") for name in installation()}
-    assert {name: listed[name] for name, licence in declared.items() if licence} == {
-        name: licence for name, licence in declared.items() if licence
+    licences = {name: licence for licence, names in rows[2:] for name in names.split(", ")}
+    assert sorted(licences) == sorted(LOCKED)
+    own_licences = {name: metadata(name).json.get("license_expression") for name in installation()}
+    assert {name: licences[name] for name, licence in own_licences.items() if licence} == {
+        name: licence for name, licence in own_licences.items() if licence
     }
 
 
 def test_list_of_a_release_has_version_hashes_and_licence_of_each_package_of_the_lock_and_no_other(tmp_path):
     wheel = tmp_path / "latchkey_auth-1.0-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
-    listed = release_contents.contents(wheel)
-    assert listed["metadata"]["component"]["hashes"][0]["content"] == hashlib.sha256(b"wheel").hexdigest()
-    components = {component["name"]: component for component in listed["components"]}
-    assert len(components) == len(listed["components"])
+    bill = release_contents.contents(wheel)
+    assert bill["metadata"]["component"]["hashes"][0]["content"] == hashlib.sha256(b"wheel").hexdigest()
+    components = {component["name"]: component for component in bill["components"]}
+    assert len(components) == len(bill["components"])
     assert {name: f"=={each['version']}" for name, each in components.items()} == {
         name: str(pin.specifier) for name, pin in LOCKED.items()
     }
@@ -94,7 +94,7 @@ def test_list_of_a_release_has_version_hashes_and_licence_of_each_package_of_the
         assert licence.get("expression") or licence["license"]["name"]
     hashes = [
         digest["content"]
-        for component in listed["components"]
+        for component in bill["components"]
         for files in component["externalReferences"]
         for digest in files["hashes"]
     ]

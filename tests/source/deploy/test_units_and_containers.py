@@ -45,9 +45,9 @@ def test_compose_file_uses_what_exists():
     context = (DEPLOY / service["build"]["context"]).resolve()
     assert (context / service["build"]["dockerfile"]).is_file()
     assert set(service["environment"]) <= set(settings.names())
-    mounted = {volume.split(":")[0] for each in (service, proxy) for volume in each["volumes"]}
-    assert {name for name in mounted if "/" not in name} == set(COMPOSE["volumes"])
-    assert all((DEPLOY / name).is_file() for name in mounted if "/" in name)
+    sources = {volume.split(":")[0] for each in (service, proxy) for volume in each["volumes"]}
+    assert {name for name in sources if "/" not in name} == set(COMPOSE["volumes"])
+    assert all((DEPLOY / name).is_file() for name in sources if "/" in name)
     caddyfile = (DEPLOY / "Caddyfile").read_text()
     assert all(f"{{${name}:" in caddyfile for name in proxy["environment"])
     # The service itself must not be reachable past the proxy.
@@ -61,10 +61,10 @@ def test_settings_of_the_containers_are_not_committed():
 def test_image_has_neither_secrets_nor_state_of_the_checkout():
     ignored = (CHECKOUT / ".containerignore").read_text().splitlines()
     generated = (CHECKOUT / ".gitignore").read_text().splitlines()
-    named = {each.strip("/") if each[0] == "/" else f"**/{each.strip('/')}" for each in generated}
+    patterns = {each.strip("/") if each[0] == "/" else f"**/{each.strip('/')}" for each in generated}
     assert {".git", ".env", ".venv", "var", SETTINGS} <= set(ignored)
     # Linters and tests write to the others during a build.
-    assert {each for each in named if not each.startswith("tests/")} - set(ignored) == set()
+    assert {each for each in patterns if not each.startswith("tests/")} - set(ignored) == set()
     assert (CHECKOUT / ".dockerignore").read_text().splitlines() == ignored
     lines = (DEPLOY / "Containerfile").read_text().splitlines()
     assert lines.index("USER latchkey") < lines.index('CMD ["serve"]')

@@ -14,7 +14,7 @@ import pytest
 from auth.api.sign_in import GRANTS
 from auth.web.context import EXTENSION
 from auth.web.edge import PREFIX
-from tests.core.passwords.test_simultaneous_log_ins import dearest, give
+from tests.core.passwords.test_simultaneous_log_ins import dearest, set_hash
 from tests.support import raw_http
 from tests.support.answers import assert_error
 from tests.support.checked_rows import statements_run
@@ -117,7 +117,7 @@ def dear_server(serve) -> Iterator[ServerClient]:
 
 @pytest.mark.parametrize("stored", dearest(10).values(), ids=list(dearest(10)))
 def test_hundred_log_ins_are_answered_and_other_users_sign_in(dear_server, database, alice, bob, stored):
-    give(database, alice, stored)
+    set_hash(database, alice, stored)
 
     def act(number):
         if number < 100:

@@ -17,9 +17,9 @@ _SCHEMA = schema.SCHEMA.read_text()
 
 def allowed(constraint: str) -> set[str]:
     """Return the values that a constraint of the schema names."""
-    found = re.search(rf"CONSTRAINT {constraint} CHECK (\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))", _SCHEMA)
-    assert found, constraint
-    return set(re.findall(r"'([\w.]+)'", found[1]))
+    match = re.search(rf"CONSTRAINT {constraint} CHECK (\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))", _SCHEMA)
+    assert match, constraint
+    return set(re.findall(r"'([\w.]+)'", match[1]))
 
 
 def documented_actions() -> set[str]:
@@ -67,8 +67,8 @@ def test_schema_and_code_have_the_same_events():
 
 def test_details_are_words_and_what_users_wrote_is_quoted():
     details = {"method": "otp", "session_id": "1f0c-2a", "is_sent": False, "of": 10, "tries": 12}
-    shown = "method: a link or code, session ID: 1f0c-2a, sent: no, attempt: 12 of 10"
-    assert labels.details(details) == shown
+    text = "method: a link or code, session ID: 1f0c-2a, sent: no, attempt: 12 of 10"
+    assert labels.details(details) == text
     assert labels.details({"of": None, "tries": None, "by": "signup"}) == "created: by signing up"
     forged = {"passkey": "Laptop, administrator carol@example.com"}
     assert labels.details(forged) == "passkey: “Laptop, administrator carol@example.com”"
