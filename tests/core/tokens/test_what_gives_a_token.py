@@ -90,7 +90,7 @@ class TokensOfSession:
     def __init__(self, session, database):
         self.session, self.client = session, make_client(database)
         code = granted_code(database, self.client, session)
-        self.tokens = self.client.redeem(session.client, code).json
+        self.client_tokens = self.client.redeem(session.client, code).json
         _, self.key = make_key(session)
         self.key_token = token_of(session.client, self.key)
 
@@ -112,9 +112,9 @@ class TokensOfSession:
                 active(self.session.access_token),
             ),
             "client": (
-                _answer_of(self.client.refresh(http, self.tokens["refresh_token"])),
-                _answer_of(http.get("/oauth/userinfo", headers=bearer(self.tokens["access_token"]))),
-                active(self.tokens["access_token"]),
+                _answer_of(self.client.refresh(http, self.client_tokens["refresh_token"])),
+                _answer_of(http.get("/oauth/userinfo", headers=bearer(self.client_tokens["access_token"]))),
+                active(self.client_tokens["access_token"]),
             ),
             "key": (
                 _answer_of(use(http, self.key)),
@@ -169,7 +169,7 @@ def test_nothing_that_a_session_opens_has_a_higher_level(client, alice, database
     database.run("DELETE FROM oauth_grants")
     tokens = TokensOfSession(raised, database)
     assert database.one(levels) == ("aal2", "aal2")
-    assert (claims_of(tokens.tokens["access_token"])["acr"], claims_of(tokens.key_token)["aal"]) == (
+    assert (claims_of(tokens.client_tokens["access_token"])["acr"], claims_of(tokens.key_token)["aal"]) == (
         "aal2",
         "aal1",
     )

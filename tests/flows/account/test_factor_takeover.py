@@ -109,8 +109,8 @@ class TestLinkOfANotice:
             "UPDATE factors SET verified_at = now() - interval '8 days' FROM owner WHERE user_id = owner.id"
         )
         with database.locked("users", alice.id, statement) as lock:
-            response = lock.start(lambda: press(app.test_client(), "undo", token))
-        assert (response.result().status_code, 'name="factor_code"' in response.result().text) == (403, True)
+            future = lock.start(lambda: press(app.test_client(), "undo", token))
+        assert (future.result().status_code, 'name="factor_code"' in future.result().text) == (403, True)
         assert database.value("SELECT email FROM users") == "new@example.com"
 
     def test_networks_lose_the_tries_of_links_to_either_address(self, client, alice, outbox, database):

@@ -21,7 +21,7 @@ def put(session, **change):
     return session.put("/user", json=change)
 
 
-def older(database, seconds):
+def age_sessions(database, seconds):
     database.run(
         "UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds
     )
@@ -46,14 +46,14 @@ def unchanged(session, bob, database):
 
 
 def test_response_is_the_whole_user_object_and_other_users_stay(alice, bob, database):
-    bobs = "SELECT users::text FROM users WHERE id = %(id)s"
-    before = database.value(bobs, id=bob.id)
+    statement = "SELECT users::text FROM users WHERE id = %(id)s"
+    before = database.value(statement, id=bob.id)
     session = alice.sign_in()
     response = put(session, data={"name": "Alice"}, password=NEW_PASSWORD)
-    signed_in = {"last_sign_in_at": A_TIMESTAMP, "user_metadata": {"name": "Alice"}}
-    assert_ok(response, user(alice.email, id=alice.id, **signed_in))
+    members = {"last_sign_in_at": A_TIMESTAMP, "user_metadata": {"name": "Alice"}}
+    assert_ok(response, user(alice.email, id=alice.id, **members))
     assert_ok(session.get("/user"), response.json)
-    assert database.value(bobs, id=bob.id) == before
+    assert database.value(statement, id=bob.id) == before
 
 
 class TestMetadata:
@@ -103,14 +103,14 @@ class TestMetadata:
 class TestPassword:
     def test_new_password_ends_the_other_sessions_of_the_user(self, alice, bob, mailbox, database):
         laptop, phone, tablet = (alice.open_session() for _ in range(3))
-        bobs = bob.open_session()
+        bobs_session = bob.open_session()
         assert put(laptop, password=NEW_PASSWORD).status_code == 200
         assert_error(alice.try_to_sign_in(PASSWORD), 401, "invalid_credentials")
         assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
-        for ended in (phone, tablet):
-            assert_error(ended.get("/user"), 401, "session_not_found")
-            assert_error(ended.refresh(), 400, "refresh_token_not_found")
-        assert [session.get("/user").status_code for session in (laptop, bobs)] == [200, 200]
+        for other in (phone, tablet):
+            assert_error(other.get("/user"), 401, "session_not_found")
+            assert_error(other.refresh(), 400, "refresh_token_not_found")
+        assert [session.get("/user").status_code for session in (laptop, bobs_session)] == [200, 200]
         assert laptop.refresh().status_code == 200
         assert database.count("sessions", "end_reason = 'password_changed'") == 2
         (letter,) = mailbox.messages()
@@ -119,19 +119,19 @@ class TestPassword:
 
     @pytest.mark.usefixtures("unchanged")
     def test_weak_password_is_422(self, session):
-        needed = "must be at least 8 characters, and contain at least one character of each"
-        details = f"password: {needed}: uppercase, numbers, symbols"
+        requirement = "must be at least 8 characters, and contain at least one character of each"
+        details = f"password: {requirement}: uppercase, numbers, symbols"
         weak = {"reasons": ["length", "characters"]}
-        refused = put(session, password="wkhq")
-        assert_error(refused, 422, "weak_password", details=details, weak_password=weak)
+        response = put(session, password="wkhq")
+        assert_error(response, 422, "weak_password", details=details, weak_password=weak)
 
     @pytest.mark.usefixtures("unchanged")
     def test_current_password_or_a_failing_other_change_keeps_the_password(self, session, bob):
         details = "password: must differ from the current one"
         assert_error(put(session, password=PASSWORD), 422, "same_password", details=details)
         assert_error(put(session, password=NEW_PASSWORD, email=bob.email), 409, "email_exists")
-        refused = put(session, password=NEW_PASSWORD, data={"x": "y" * 9000})
-        assert_error(refused, *TOO_LARGE, details=TOO_LARGE_DETAILS)
+        response = put(session, password=NEW_PASSWORD, data={"x": "y" * 9000})
+        assert_error(response, *TOO_LARGE, details=TOO_LARGE_DETAILS)
 
     @pytest.mark.usefixtures("unchanged")
     def test_change_that_fails_does_not_tell_whether_the_password_is_the_current_one(
@@ -167,7 +167,7 @@ class TestReauthentication:
     """
 
     @pytest.mark.parametrize(
-        ("act", "body", "age"),
+        ("send", "body", "age"),
         [
             (put, {"password": NEW_PASSWORD}, DAY),
             (put, EMAIL_CHANGE, 900),
@@ -176,18 +176,18 @@ class TestReauthentication:
         ],
         ids=["password", "email", "phone", "deletion"],
     )
-    def test_old_session_needs_the_current_password(self, session, database, act, body, age):
-        older(database, age)
+    def test_old_session_needs_the_current_password(self, session, database, send, body, age):
+        age_sessions(database, age)
         before = database.everything()
-        assert_needed(act(session, **body))
-        refused = act(session, **body, current_password=WRONG_PASSWORD)
+        assert_needed(send(session, **body))
+        response = send(session, **body, current_password=WRONG_PASSWORD)
         msg, details = "The current password is wrong", "current_password: must be the user's password"
-        assert_error(refused, 400, "current_password_invalid", msg, details)
+        assert_error(response, 400, "current_password_invalid", msg, details)
         assert database.everything() == before
-        assert act(session, **body, current_password=PASSWORD).status_code == 200
+        assert send(session, **body, current_password=PASSWORD).status_code == 200
 
     def test_old_session_cannot_probe_addresses_or_the_password(self, session, bob, database, hashes):
-        older(database, DAY)
+        age_sessions(database, DAY)
         before = hashes.count
         for change in ({"email": bob.email}, {"password": PASSWORD}):
             assert_needed(put(session, **change))
@@ -203,37 +203,37 @@ class TestReauthentication:
             return session_of(client, hand_in(client, "recovery", outbox.last(alice.email, "recovery").token))
 
         session = recover()
-        older(database, 9 * 60)
+        age_sessions(database, 9 * 60)
         for change in (EMAIL_CHANGE, PHONE_CHANGE):
             assert_needed(put(session, **change))
         assert_needed(delete(session))
         assert put(session, password=NEW_PASSWORD).status_code == 200
-        late = recover()
-        older(database, 10 * 60)
-        assert_needed(put(late, password=PASSWORD))
+        late_session = recover()
+        age_sessions(database, 10 * 60)
+        assert_needed(put(late_session, password=PASSWORD))
         assert sign_in(client, alice.email, NEW_PASSWORD).status_code == 200
 
     def test_age_that_requires_reauthentication_is_a_setting(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="300").test_client())
-        older(database, 290)
+        age_sessions(database, 290)
         assert put(session, **EMAIL_CHANGE).status_code == 200
-        older(database, 10)
+        age_sessions(database, 10)
         assert_needed(put(session, email="newer@example.com"))
 
 
 def test_deletion_removes_the_user_and_nobody_else(alice, bob, client, service_role, database):
-    session, other, bobs = alice.open_session(), alice.open_session(), bob.open_session()
-    before = bobs.get("/user").json
+    session, other, bobs_session = alice.open_session(), alice.open_session(), bob.open_session()
+    before = bobs_session.get("/user").json
     assert_ok(session.delete("/user"), {"message": "User deleted", "timestamp": A_TIMESTAMP})
-    for ended in (session, other):
-        assert_error(ended.get("/user"), 401, "user_not_found")
-        assert_error(ended.refresh(), 400, "refresh_token_not_found")
+    for deleted_session in (session, other):
+        assert_error(deleted_session.get("/user"), 401, "user_not_found")
+        assert_error(deleted_session.refresh(), 400, "refresh_token_not_found")
     assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
     assert_error(session.delete("/user"), 401, "user_not_found")
     assert_error(client.get(f"/admin/users/{alice.id}", headers=service_role), 404, "user_not_found")
-    assert_ok(bobs.get("/user"), before)
-    assert bobs.delete("/user", json={}).status_code == 200
+    assert_ok(bobs_session.get("/user"), before)
+    assert bobs_session.delete("/user", json={}).status_code == 200
     for table in ("users", "identities", "sessions", "one_time_tokens"):
         assert database.count(table) == 0
-    again = client.post("/admin/users", json={"email": alice.email}, headers=service_role)
-    assert (again.status_code, again.json["id"] != alice.id) == (200, True)
+    response = client.post("/admin/users", json={"email": alice.email}, headers=service_role)
+    assert (response.status_code, response.json["id"] != alice.id) == (200, True)

@@ -26,7 +26,7 @@ def create(client, service_role):
 
 
 @pytest.fixture
-def refused(create, database):
+def assert_refused(create, database):
     """Assert that a body is refused with an error and changes nothing."""
 
     def refuse(body, *error, **members):
@@ -39,48 +39,48 @@ def refused(create, database):
 
 class TestCreatedUser:
     def test_user_needs_only_an_email(self, create, client, service_role, database, mailbox):
-        made = create(DAVE)
-        assert_ok(made, UNCONFIRMED)
+        response = create(DAVE)
+        assert_ok(response, UNCONFIRMED)
         assert_error(sign_in(client, "dave@example.com"), 401, "invalid_credentials")
         assert database.count("sessions") == database.count("one_time_tokens") == 0
         assert mailbox.messages() == []
         # A sign-up does not replace the user.
         client.post("/signup", json=DAVE | {"password": PASSWORD})
-        assert_ok(client.get(f"/admin/users/{made.json['id']}", headers=service_role), made.json)
+        assert_ok(client.get(f"/admin/users/{response.json['id']}", headers=service_role), response.json)
 
     def test_addresses_are_confirmed_separately_and_a_missing_phone_is_not(self, create):
-        made = create(DAVE | {"phone": PHONE, "phone_confirm": True}).json
-        confirmed = [made[name] for name in ("email_confirmed_at", "phone_confirmed_at", "confirmed_at")]
-        assert confirmed == [None, A_TIMESTAMP, A_TIMESTAMP]
+        created_user = create(DAVE | {"phone": PHONE, "phone_confirm": True}).json
+        times = [created_user[name] for name in ("email_confirmed_at", "phone_confirmed_at", "confirmed_at")]
+        assert times == [None, A_TIMESTAMP, A_TIMESTAMP]
         # Null means absent.
         names = "password phone email_confirm role user_metadata app_metadata ban_duration"
         erin = {"email": "erin@example.com"} | dict.fromkeys(names.split()) | {"phone_confirm": True}
         assert_ok(create(erin), UNCONFIRMED | ERIN)
 
     @pytest.mark.parametrize("field", ["created_at", "banned_until", "identities", "aud", "data", ""])
-    def test_unknown_member_is_refused_by_name(self, refused, client, service_role, field):
+    def test_unknown_member_is_refused_by_name(self, assert_refused, client, service_role, field):
         body = DAVE | {field: {"x": 1}}
-        refused(body, *INVALID, details=f"{field}: is not a member of this body")
+        assert_refused(body, *INVALID, details=f"{field}: is not a member of this body")
         dialect = service_role | {"X-Supabase-Api-Version": "2024-01-01"}
         assert client.post("/admin/users", json=body, headers=dialect).status_code == 200
 
-    def test_user_may_have_a_given_id(self, create, refused, client, service_role, alice):
+    def test_user_may_have_a_given_id(self, create, assert_refused, client, service_role, alice):
         id = "11111111-2222-4333-8444-ABCDEFABCDEF"
         expected = UNCONFIRMED | {"id": id.lower()}
         assert_ok(create(DAVE | {"id": id}), expected)
         assert_ok(client.get(f"/admin/users/{id}", headers=service_role), expected)
         erin, msg = {"email": "erin@example.com"}, "A user with this id already exists"
-        for taken in (id, alice.id):
-            refused(erin | {"id": taken}, 409, "user_already_exists", msg)
-        refused(erin | {"id": "1"}, *INVALID, details="id: must be a UUID")
+        for taken_id in (id, alice.id):
+            assert_refused(erin | {"id": taken_id}, 409, "user_already_exists", msg)
+        assert_refused(erin | {"id": "1"}, *INVALID, details="id: must be a UUID")
 
     @pytest.mark.parametrize(
         ("duration", "banned_until"),
         [("24h", A_TIMESTAMP), ("permanent", "9999-12-31T23:59:59.000000Z"), ("none", None)],
     )
     def test_user_may_be_created_banned(self, create, client, database, duration, banned_until):
-        made = create(DAVE | {"password": PASSWORD, "email_confirm": True, "ban_duration": duration})
-        assert (made.status_code, made.json["banned_until"]) == (200, banned_until)
+        response = create(DAVE | {"password": PASSWORD, "email_confirm": True, "ban_duration": duration})
+        assert (response.status_code, response.json["banned_until"]) == (200, banned_until)
         assert sign_in(client, "dave@example.com").status_code == (403 if banned_until else 200)
         assert database.count("audit_log", "action = 'banned'") == (1 if banned_until else 0)
 
@@ -91,8 +91,8 @@ class TestPasswordHash:
     def test_user_signs_in_with_the_password_of_a_given_hash(
         self, create, client, database, variant, password
     ):
-        made = bcrypt.hashpw(password.encode()[:72], bcrypt.gensalt(6)).decode()
-        password_hash = made.replace("2b", variant, 1)
+        own_hash = bcrypt.hashpw(password.encode()[:72], bcrypt.gensalt(6)).decode()
+        password_hash = own_hash.replace("2b", variant, 1)
         assert create(DAVE | {"password_hash": password_hash, "email_confirm": True}).status_code == 200
         assert_error(sign_in(client, "dave@example.com", "Another-Horse-1"), 401, "invalid_credentials")
         assert sign_in(client, "dave@example.com", password).status_code == 200
@@ -119,18 +119,20 @@ class TestPasswordHash:
             f"$argon2id$v=19$m=65536,t=99,p=1$c29tZXNhbHRzb21lc2FsdA${'A' * 43}",
         ],
     )
-    def test_other_hash_is_refused(self, refused, password_hash):
-        refused(DAVE | {"password_hash": password_hash}, *INVALID, details=A_SENTENCE)
+    def test_other_hash_is_refused(self, assert_refused, password_hash):
+        assert_refused(DAVE | {"password_hash": password_hash}, *INVALID, details=A_SENTENCE)
 
     def test_user_signs_in_with_the_password_of_an_argon2_hash_and_it_is_renewed(
         self, create, client, database
     ):
         """In the formats of the import and of Django."""
-        made = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(PASSWORD)
+        own_hash = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(PASSWORD)
         for prefix in ("", "argon2"):
             database.run("DELETE FROM users")
-            assert create(DAVE | {"password_hash": prefix + made, "email_confirm": True}).status_code == 200
-            assert database.value("SELECT password_hash FROM users") == made
+            assert (
+                create(DAVE | {"password_hash": prefix + own_hash, "email_confirm": True}).status_code == 200
+            )
+            assert database.value("SELECT password_hash FROM users") == own_hash
             assert_error(sign_in(client, "dave@example.com", "Another-Horse-1"), 401, "invalid_credentials")
             assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
             assert "argon2" not in database.value("SELECT password_hash FROM users")
@@ -146,8 +148,8 @@ class TestPasswordHash:
         ),
     ],
 )
-def test_body_without_an_email_or_with_two_passwords_is_refused(refused, body, details):
-    refused(body, *INVALID, details=details)
+def test_body_without_an_email_or_with_two_passwords_is_refused(assert_refused, body, details):
+    assert_refused(body, *INVALID, details=details)
 
 
 class TestAuthorization:
@@ -176,7 +178,7 @@ def test_cast_has_the_rows_of_created_users(create, client, service_role, databa
         return re.sub(r"[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.+]+Z?|[./\w]{53}(?=\")", "…", everything)
 
     register(client, service_role, "alice@example.com", role)
-    registered = rows()
+    rows_of_cast = rows()
     body = {"email": "alice@example.com", "password": PASSWORD, "email_confirm": True, "role": role}
     assert create(body).status_code == 200
-    assert registered == rows()
+    assert rows_of_cast == rows()

@@ -32,47 +32,47 @@ def make(parts):
     return lambda *scopes, **options: make_admin_key(parts, *scopes, **options)
 
 
-def named(key: AdminKey) -> tuple[str, str, dict[str, str]]:
+def actor_of(key: AdminKey) -> tuple[str, str, dict[str, str]]:
     """Return the actor of an entry by the key."""
     return "service_role", key.id, {"administrator": "key billing"}
 
 
-def administrative(app) -> dict[str, Any]:
+def administrative_views(app) -> dict[str, Any]:
     return {name: view for name, view in views(app).items() if route_of(view).is_administrative}
 
 
 def test_scopes_of_routes_are_those_of_the_contract_the_code_and_the_page(whole_app):
-    said = {name: route_of(view).scope for name, view in views(whole_app).items()}
-    described = {name: operation.description.get("x-scope") for name, operation in OPERATIONS.items()}
-    del described["static"]
-    assert described == said
-    assert set(filter(None, said.values())) == set(SCOPES)
-    assert {name for name in administrative(whole_app) if said[name] is None} == WITHOUT_SCOPE
+    scopes = {name: route_of(view).scope for name, view in views(whole_app).items()}
+    documented = {name: operation.description.get("x-scope") for name, operation in OPERATIONS.items()}
+    del documented["static"]
+    assert documented == scopes
+    assert set(filter(None, scopes.values())) == set(SCOPES)
+    assert {name for name in administrative_views(whole_app) if scopes[name] is None} == WITHOUT_SCOPE
     page = (OPENAPI.parent / "docs" / "api-keys.md").read_text()
     rows = re.findall(r"^\| `([\w:]+)` \| (.+) \| (.+) \|$", page, re.MULTILINE)
     assert {scope: text for scope, _, text in rows} == {scope: label("key_scopes", scope) for scope in SCOPES}
-    listed = {scope: set(operations.split(", ")) for scope, operations, _ in rows}
+    operations_of_page = {scope: set(operations.split(", ")) for scope, operations, _ in rows}
     expected: dict[str, set[str]] = {scope: set() for scope in SCOPES}
-    for name, scope in said.items():
+    for name, scope in scopes.items():
         if scope:
             expected[scope].add(f"{OPERATIONS[name].method.upper()} {OPERATIONS[name].path}")
-    assert listed == expected
+    assert operations_of_page == expected
 
 
 def test_scope_opens_its_operations_and_no_others(whole_app):
     client, parts = whole_app.test_client(), whole_app.extensions["latchkey"]
     for number, scope in enumerate(SCOPES):
         key = make_admin_key(parts, scope, name=f"key {number}")
-        for name, view in administrative(whole_app).items():
+        for name, view in administrative_views(whole_app).items():
             operation = OPERATIONS[name]
             url = re.sub(r"\{\w+\}", NO_ID, operation.path)
             body: dict[str, Any] = {} if operation.method == "get" else {"json": {}}
             answer = client.open(url, method=operation.method.upper(), headers=key.headers, **body)
-            own = route_of(view).scope
-            refused = answer.status_code == 403 and answer.json["error_code"] == "insufficient_scope"
+            scope_of_view = route_of(view).scope
+            is_refused = answer.status_code == 403 and answer.json["error_code"] == "insufficient_scope"
             # Without AUTH_DEV_INBOX, nobody finds the inbox.
-            closed = answer.status_code == 404 and "inbox" in name
-            assert (scope, name, refused or closed) == (scope, name, own != scope)
+            is_hidden = answer.status_code == 404 and "inbox" in name
+            assert (scope, name, is_refused or is_hidden) == (scope, name, scope_of_view != scope)
 
 
 def test_key_is_sent_like_the_service_role_key(client, make):
@@ -98,7 +98,7 @@ def test_lack_of_a_scope_is_named_and_recorded_with_the_key(client, make, alice,
     assert_error(answer, 403, "insufficient_scope", details="scope: must have users:write")
     assert database.count("users") == 1
     row = database.one(REFUSALS)
-    assert (row.reason, *row[1:4]) == ("insufficient_scope", *named(key))
+    assert (row.reason, *row[1:4]) == ("insufficient_scope", *actor_of(key))
 
 
 def test_refusal_of_a_key_is_recorded_at_routes_of_members_too(make_app, database):
@@ -110,36 +110,36 @@ def test_refusal_of_a_key_is_recorded_at_routes_of_members_too(make_app, databas
         operation = OPERATIONS[name]
         url = re.sub(r"\{\w+\}", NO_ID, operation.path)
         body: dict[str, Any] = {} if operation.method == "get" else {"json": {}}
-        for sent, (status, reason) in ((key.key, LACKS_SCOPE), ("lka_wrong", (401, "bad_jwt"))):
+        for credential, (status, reason) in ((key.key, LACKS_SCOPE), ("lka_wrong", (401, "bad_jwt"))):
             database.run("TRUNCATE audit_log")
-            headers = {"Authorization": f"Bearer {sent}"}
+            headers = {"Authorization": f"Bearer {credential}"}
             answer = client.open(url, method=operation.method.upper(), headers=headers, **body)
             assert (answer.status_code, answer.json["error_code"]) == (status, reason)
             (row,) = database.all(f"{REFUSALS} AND action = 'admin_refused'")
             assert row.reason == reason
-            assert reason == "bad_jwt" or (*row[1:4],) == named(key)
+            assert reason == "bad_jwt" or (*row[1:4],) == actor_of(key)
 
 
 class TestEnd:
     def test_unknown_mistyped_ended_and_expired_keys_are_refused(self, client, make, database):
         key, other = make("users:read", lifetime=60), make("users:read", name="other")
         swapped = key.key[:36] + other.key[36:]
-        wrong = key.key[:-7] + ("A" if key.key[-7] != "A" else "B") + key.key[-6:]
-        for sent in (
-            wrong,
+        mistyped = key.key[:-7] + ("A" if key.key[-7] != "A" else "B") + key.key[-6:]
+        for credential in (
+            mistyped,
             swapped,
             key.key + "x",
             key.key.replace("lka_", "lk_"),
             "lka_",
             "lka_" + "0" * 65,
         ):
-            answer = client.get("/admin/users", headers={"Authorization": f"Bearer {sent}"})
+            answer = client.get("/admin/users", headers={"Authorization": f"Bearer {credential}"})
             assert (answer.status_code, answer.json["error_code"]) == (401, "bad_jwt")
         assert client.get("/admin/users", headers=key.headers).status_code == 200
         database.run("UPDATE admin_keys SET expires_at = now() WHERE name = 'billing'")
         assert_error(client.get("/admin/users", headers=key.headers), 401, "bad_jwt")
         row = database.one(f"{REFUSALS} AND actor_id IS NOT NULL")
-        assert (row.reason, *row[1:4]) == ("bad_jwt", *named(key))
+        assert (row.reason, *row[1:4]) == ("bad_jwt", *actor_of(key))
         database.run("DELETE FROM admin_keys WHERE name = 'other'")
         assert_error(client.get("/admin/users", headers=other.headers), 401, "bad_jwt")
 
@@ -147,13 +147,13 @@ class TestEnd:
         key = make("users:write")
         before = database.everything("users", "sessions", "audit_log")
         with database.locked("users", alice.id) as lock:
-            waiting = lock.start(
+            future = lock.start(
                 lambda: client.put(
                     f"/admin/users/{alice.id}", json={"app_metadata": {"plan": "pro"}}, headers=key.headers
                 )
             )
             database.run("DELETE FROM admin_keys")
-        assert_error(waiting.result(), 401, "bad_jwt")
+        assert_error(future.result(), 401, "bad_jwt")
         assert database.everything("users", "sessions", "audit_log") == before
 
     def test_first_use_on_a_day_is_kept_and_moves_the_key_to_the_new_secret(
@@ -178,7 +178,7 @@ def test_acts_of_a_key_name_it_in_the_log(client, make, alice, database):
     answer = client.put(f"/admin/users/{alice.id}", json={"user_metadata": {"a": 1}}, headers=key.headers)
     assert answer.status_code == 200
     row = database.one(ACTS)
-    assert (row.action, *row[1:]) == ("user_changed", *named(key))
+    assert (row.action, *row[1:]) == ("user_changed", *actor_of(key))
 
 
 def test_timeline_and_log_name_the_key(client, make, service_role, alice):
@@ -197,8 +197,8 @@ def test_timeline_and_log_name_the_key(client, make, service_role, alice):
 
 def test_key_is_stored_as_a_mac(make, database):
     key = make("users:read")
-    kept = str(database.everything("admin_keys", "audit_log"))
-    assert key.key[-33:] not in kept
+    rows = str(database.everything("admin_keys", "audit_log"))
+    assert key.key[-33:] not in rows
     assert key.key.startswith(f"lka_{key.id.replace('-', '')}")
 
 
@@ -212,7 +212,7 @@ class TestStatements:
 
         def record(cursor, query, vars=None):
             execute(cursor, query, vars)
-            names.extend(found.decode() for found in re.findall(rb"\bEXECUTE (\w+)", cursor.query or b""))
+            names.extend(name.decode() for name in re.findall(rb"\bEXECUTE (\w+)", cursor.query or b""))
 
         monkeypatch.setattr(CheckedCursor, "execute", record)
         return names
@@ -225,14 +225,14 @@ class TestStatements:
         key = make("users:read", "users:write")
         for route in PUBLIC:
             route.ask(client)  # fills caches
-            run = []
+            runs = []
             for headers in ({}, key.headers, {"apikey": key.key}):
                 database.run("DELETE FROM users; DELETE FROM failure_counts")
                 statements.clear()
                 route.ask(client, headers=headers)
-                run.append(list(statements))
-            assert run == [run[0]] * 3, route
-            assert not {"use_admin_key", "select_admin_key"} & set(run[0])
+                runs.append(list(statements))
+            assert runs == [runs[0]] * 3, route
+            assert not {"use_admin_key", "select_admin_key"} & set(runs[0])
 
     def test_route_of_users_looks_up_no_key(self, client, make, statements):
         key = make("users:read")
@@ -244,30 +244,30 @@ class TestStatements:
     def test_acts_of_the_service_role_key_and_of_administrators_ask_for_no_key(
         self, client, service_role, statements, alice, carol
     ):
-        user = f"/admin/users/{alice.id}"
+        user_path = f"/admin/users/{alice.id}"
         link = {"type": "magiclink", "email": alice.email}
         statements.clear()
         for method, path, body in (
-            ("PUT", user, {"password": "Another-Horse-1", "role": "admin"}),
+            ("PUT", user_path, {"password": "Another-Horse-1", "role": "admin"}),
             ("POST", "/admin/generate_link", link),
             ("POST", "/invite", {"email": "dave@example.com"}),
-            ("DELETE", user, {}),
+            ("DELETE", user_path, {}),
         ):
             answer = client.open(path, method=method, json=body, headers=service_role)
             assert answer.status_code == 200, answer.text
-        made = {"email": "erin@example.com"}
+        body = {"email": "erin@example.com"}
         session = carol.open_session(client)
-        assert session.post("/admin/users", json=made).status_code == 200
+        assert session.post("/admin/users", json=body).status_code == 200
         assert "write_token" in " ".join(statements)
         assert [name for name in statements if "admin_key" in name] == []
 
     def test_request_of_a_key_costs_one_statement_more(self, client, make, service_role, statements, alice):
         key = make("users:read")
         path = f"/admin/users/{alice.id}"
-        run = []
+        runs = []
         for headers in (service_role, key.headers):
             client.get(path, headers=headers)
             statements.clear()
             client.get(path, headers=headers)
-            run.append(list(statements))
-        assert run[1] == ["use_admin_key", *run[0]]
+            runs.append(list(statements))
+        assert runs[1] == ["use_admin_key", *runs[0]]

@@ -40,7 +40,7 @@ def five(database):
 def emails(response):
     assert response.status_code == 200, response.text
     # Under /auth/v1 the list is that of the dialect.
-    return [found["email"] for found in response.json["data" if "data" in response.json else "users"]]
+    return [each["email"] for each in response.json["data" if "data" in response.json else "users"]]
 
 
 def names(response):
@@ -50,26 +50,26 @@ def names(response):
 def links(response):
     """Return the targets of the Link header by their relation."""
     header = response.headers.get("Link", "")
-    found = re.findall(r'<([^<>]*)>; rel="(\w+)"', header)
-    assert ", ".join(f'<{target}>; rel="{rel}"' for target, rel in found) == header
-    return {rel: target for target, rel in found}
+    pairs = re.findall(r'<([^<>]*)>; rel="(\w+)"', header)
+    assert ", ".join(f'<{target}>; rel="{rel}"' for target, rel in pairs) == header
+    return {rel: target for target, rel in pairs}
 
 
 def test_list_contains_whole_user_objects(find, client, service_role, alice, carol):
     body = {"phone": "+491701234567", "user_metadata": {"a": 1}, "ban_duration": "permanent"}
     client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-    alone = [client.get(f"/admin/users/{each.id}", headers=service_role).json for each in (carol, alice)]
+    objects = [client.get(f"/admin/users/{each.id}", headers=service_role).json for each in (carol, alice)]
     response = find()
-    assert_ok(response, {"data": alone, "pagination": page_of(1, 20, 2, 1)})
+    assert_ok(response, {"data": objects, "pagination": page_of(1, 20, 2, 1)})
     assert response.json["data"][0] == user(carol.email, id=carol.id, role="admin")
     assert response.headers["X-Total-Count"] == "2"
-    only = "/admin/users?page=1&per_page=20"
-    assert links(response) == {"first": only, "last": only}
-    assert carol.open_session().get("/admin/users").json["data"][1] == alone[1]
+    url = "/admin/users?page=1&per_page=20"
+    assert links(response) == {"first": url, "last": url}
+    assert carol.open_session().get("/admin/users").json["data"][1] == objects[1]
 
 
 @cases(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("email=ADA@Example.COM", "ada"),
         ("email=ad@example.com", ""),
@@ -80,9 +80,9 @@ def test_list_contains_whole_user_objects(find, client, service_role, alice, car
         ("role=authenticated&q=car", ""),
     ],
 )
-def test_filters_are_exact_and_combined_with_and(find, five, carol, query, found):
-    response, total = find(f"?{query}"), len(found.split())
-    assert (names(response), response.headers["X-Total-Count"]) == (found, str(total))
+def test_filters_are_exact_and_combined_with_and(find, five, carol, query, expected):
+    response, total = find(f"?{query}"), len(expected.split())
+    assert (names(response), response.headers["X-Total-Count"]) == (expected, str(total))
     assert response.json["pagination"] == page_of(1, 20, total, min(total, 1))
 
 
@@ -134,7 +134,7 @@ class TestSearch:
             assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
 
     @cases(
-        ("q", "found"),
+        ("q", "expected"),
         [
             (" ADA ", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
             ("ada@", {"ada@example.com", "x.ada@sample.org"}),
@@ -147,8 +147,8 @@ class TestSearch:
             (" ", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
         ],
     )
-    def test_q_finds_words_of_a_name_and_email_or_the_beginning_of_a_phone(self, find, q, found):
-        assert set(emails(find(f"?q={quote(q)}"))) == found
+    def test_q_finds_words_of_a_name_and_email_or_the_beginning_of_a_phone(self, find, q, expected):
+        assert set(emails(find(f"?q={quote(q)}"))) == expected
 
     def test_special_characters_in_q_separate_words(self, find, client, service_role):
         for q in (
@@ -166,12 +166,12 @@ class TestSorting:
     @pytest.fixture(autouse=True)
     def _users(self, five, database):
         # Each of the four columns sorts them differently; the last one has two nulls.
-        for email, updated, signed_in in zip(EMAILS, (3, 1, 5, 2, 4), (2, None, 1, None, 3), strict=True):
+        for email, updated, hours in zip(EMAILS, (3, 1, 5, 2, 4), (2, None, 1, None, 3), strict=True):
             statement = "UPDATE users SET updated_at = now() + make_interval(hours => %(updated)s), last_sign_in_at = now() - make_interval(hours => %(ago)s)"
-            database.run(f"{statement} WHERE email = %(email)s", email=email, updated=updated, ago=signed_in)
+            database.run(f"{statement} WHERE email = %(email)s", email=email, updated=updated, ago=hours)
 
     @cases(
-        ("query", "order"),
+        ("query", "expected"),
         [
             ("", "ada bea cleo dora ella"),
             ("?order=asc", "ella dora cleo bea ada"),
@@ -180,8 +180,8 @@ class TestSorting:
             ("?sort=email&order=desc", "ella dora cleo bea ada"),
         ],
     )
-    def test_list_is_sorted_as_requested(self, find, query, order):
-        assert names(find(query)) == order
+    def test_list_is_sorted_as_requested(self, find, query, expected):
+        assert names(find(query)) == expected
 
     @cases("order", ["asc", "desc"])
     @cases("sort", ["created_at", "updated_at", "last_sign_in_at"])
@@ -196,14 +196,17 @@ class TestPages:
     @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
     def test_following_the_links_yields_each_user_once(self, client, service_role, five, prefix):
         query = "role=authenticated&q=%40example.com&sort=email&order=asc"
-        path, met = f"{prefix}/admin/users?{query}&per_page=2", []
+        path, listed_emails = f"{prefix}/admin/users?{query}&per_page=2", []
         while path:
             response = client.get(path, headers=service_role)
-            met += emails(response)
+            listed_emails += emails(response)
             path = links(response).get("next")
             # The number of the page comes first.
-            assert path in (None, f"{prefix}/admin/users?page={len(met) // 2 + 1}&per_page=2&{query}")
-        assert met == EMAILS
+            assert path in (
+                None,
+                f"{prefix}/admin/users?page={len(listed_emails) // 2 + 1}&per_page=2&{query}",
+            )
+        assert listed_emails == EMAILS
 
     @cases("value", ['">x', "a>; rel=next, <http://evil.example", "a\r\nX-Evil: 1", "\U0001f600", "a&page=9"])
     def test_parameters_cannot_break_out_of_the_link_header(self, client, service_role, five, value):
@@ -237,7 +240,7 @@ def test_totals_are_exact_above_ten_thousand_users(find, database, database_url)
         ("find_users", "user00001", "created_at", "users_names"),
     ):
         for descending in (False, True) if sort == "created_at" else (False,):
-            order = {"q": q, "sort": sort, "descending": descending}
-            plan = plan_of(database_url, statement, None, "force_custom_plan", **order, **page)
-            assert index in plan.indexes, order
+            parameters = {"q": q, "sort": sort, "descending": descending}
+            plan = plan_of(database_url, statement, None, "force_custom_plan", **parameters, **page)
+            assert index in plan.indexes, parameters
     database.truncate()

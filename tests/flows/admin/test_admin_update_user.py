@@ -59,17 +59,17 @@ MOMENT = "2026-01-31T12:00:00.500000Z"
 
 class TestConfirmations:
     @cases(
-        ("sent", "moment"),
+        ("text", "moment"),
         [
-            *((sent, MOMENT) for sent in (MOMENT, "2026-01-31T12:00:00.5Z", "2026-01-31T13:00:00.5+01:00")),
+            *((text, MOMENT) for text in (MOMENT, "2026-01-31T12:00:00.5Z", "2026-01-31T13:00:00.5+01:00")),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"),
             ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
             ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000000Z"),
         ],
     )
-    def test_email_confirmed_at_sets_the_given_time(self, update, alice, sent, moment):
+    def test_email_confirmed_at_sets_the_given_time(self, update, alice, text, moment):
         expected = user(alice.email, id=alice.id, email_confirmed_at=moment, confirmed_at=moment)
-        assert_ok(update(alice, {"email_confirmed_at": sent}), expected)
+        assert_ok(update(alice, {"email_confirmed_at": text}), expected)
 
     def test_email_confirmed_at_null_removes_the_confirmation_and_email_confirm_confirms_now(
         self, update, alice, database
@@ -139,12 +139,12 @@ class TestAddressesInTheDialect:
         before = database.one(f"SELECT {columns} FROM users WHERE id = %(id)s", id=alice.id)
         assert before[1] is True
         body = {kind: self.NEW[kind]}
-        changed = client.put(f"/auth/v1/admin/users/{alice.id}", json=body, headers=service_role)
-        assert (changed.status_code, changed.json[kind].lstrip("+")) == (200, self.NEW[kind].lstrip("+"))
+        response = client.put(f"/auth/v1/admin/users/{alice.id}", json=body, headers=service_role)
+        assert (response.status_code, response.json[kind].lstrip("+")) == (200, self.NEW[kind].lstrip("+"))
         after = database.one(f"SELECT {columns} FROM users WHERE id = %(id)s", id=alice.id)
         assert after == (before[0], False)
-        by_new = {kind: self.NEW[kind], "password": PASSWORD}
-        assert client.post("/token?grant_type=password", json=by_new).status_code == 200
+        credentials = {kind: self.NEW[kind], "password": PASSWORD}
+        assert client.post("/token?grant_type=password", json=credentials).status_code == 200
 
     @pytest.mark.parametrize("path", ["/admin/users", "/auth/v1/admin/users"])
     def test_new_address_is_not_confirmed_natively_nor_where_the_old_one_was_not(
@@ -153,11 +153,11 @@ class TestAddressesInTheDialect:
         if path != "/admin/users":
             database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false")
         body = {"email": self.NEW["email"]}
-        changed = client.put(f"{path}/{alice.id}", json=body, headers=service_role)
-        assert (changed.status_code, changed.json.get("email_confirmed_at")) == (200, None)
+        response = client.put(f"{path}/{alice.id}", json=body, headers=service_role)
+        assert (response.status_code, response.json.get("email_confirmed_at")) == (200, None)
         body = {"phone": self.NEW["phone"]}
-        changed = client.put(f"{path}/{alice.id}", json=body, headers=service_role)
-        assert (changed.status_code, changed.json.get("phone_confirmed_at")) == (200, None)
+        response = client.put(f"{path}/{alice.id}", json=body, headers=service_role)
+        assert (response.status_code, response.json.get("phone_confirmed_at")) == (200, None)
         assert not database.value("SELECT email_proved OR phone_proved FROM users")
 
 
@@ -179,24 +179,24 @@ def test_promotion_and_demotion_work_at_once_and_only_a_demoted_user_keeps_the_s
     assert_error(session.get("/admin/users"), 403, "not_admin", "Only administrators can do this")
     update(alice, {"role": "admin"})
     assert_error(session.get("/admin/users"), 401, "session_not_found")
-    promoted = alice.open_session()
-    assert promoted.get("/admin/users").status_code == 200
+    admin_session = alice.open_session()
+    assert admin_session.get("/admin/users").status_code == 200
     assert database.value("SELECT admin_since > now() - interval '1 minute' FROM users")
     # The time of the promotion stays.
     database.run("UPDATE users SET admin_since = '2020-01-01T00:00:00Z'")
     update(alice, {"role": "admin", "user_metadata": {"x": 1}})
     assert database.value("SELECT admin_since = '2020-01-01T00:00:00Z' FROM users")
-    promoted = promoted.refreshed()
+    admin_session = admin_session.refreshed()
     update(alice, {"role": "authenticated"})
-    assert_error(promoted.get("/admin/users"), 403, "not_admin")
-    assert promoted.claims["role"] == "admin"
-    assert promoted.refreshed().claims["role"] == "authenticated"
+    assert_error(admin_session.get("/admin/users"), 403, "not_admin")
+    assert admin_session.claims["role"] == "admin"
+    assert admin_session.refreshed().claims["role"] == "authenticated"
     assert database.value("SELECT admin_since FROM users") is None
 
 
 class TestBans:
     @cases(
-        ("sent", "lasts"),
+        ("text", "duration"),
         [
             ("24h", timedelta(hours=24)),
             ("7d", timedelta(days=7)),
@@ -211,27 +211,27 @@ class TestBans:
             ("000001d", timedelta(days=1)),
         ],
     )
-    def test_ban_lasts_for_its_duration(self, update, alice, database, sent, lasts):
-        response = update(alice, {"ban_duration": sent})
+    def test_ban_lasts_for_its_duration(self, update, alice, database, text, duration):
+        response = update(alice, {"ban_duration": text})
         assert_ok(response, user(alice.email, id=alice.id, banned_until=A_TIMESTAMP))
-        left = datetime.fromisoformat(response.json["banned_until"]) - database.now()
-        assert_left(left.total_seconds(), of=lasts.total_seconds())
+        remaining = datetime.fromisoformat(response.json["banned_until"]) - database.now()
+        assert_left(remaining.total_seconds(), of=duration.total_seconds())
 
     def test_permanent_ban_lasts_until_it_is_replaced_or_lifted(self, update, alice):
         expected = user(alice.email, id=alice.id, banned_until=FOR_EVER)
-        for lifted_by in (None, "none"):
+        for duration in (None, "none"):
             assert_ok(update(alice, {"ban_duration": "permanent"}), expected)
             assert update(alice, {"user_metadata": {"x": 1}}).json["banned_until"] == FOR_EVER
             assert update(alice, {"ban_duration": "1h"}).json["banned_until"] < "9999"
-            lifted = update(alice, {"ban_duration": lifted_by, "user_metadata": {"x": None}})
-            assert_ok(lifted, expected | {"banned_until": None})
+            response = update(alice, {"ban_duration": duration, "user_metadata": {"x": None}})
+            assert_ok(response, expected | {"banned_until": None})
         assert alice.try_to_sign_in().status_code == 200
 
     def test_ban_that_is_over_is_shown_nowhere(self, update, alice, client, service_role, database):
         update(alice, {"ban_duration": "1h"})
         database.run("UPDATE users SET banned_until = now() - interval '1 second'")
         session = alice.open_session()
-        shown = [
+        objects = [
             session.user,
             session.get("/user").json,
             session.refresh().json["user"],
@@ -239,7 +239,7 @@ class TestBans:
             client.get("/admin/users", headers=service_role).json["data"][0],
             update(alice, {"user_metadata": {"x": 1}}).json,
         ]
-        assert [each["banned_until"] for each in shown] == [None] * len(shown)
+        assert [each["banned_until"] for each in objects] == [None] * len(objects)
         database.run("DELETE FROM audit_log")
         # There is no ban to lift.
         assert update(alice, {"ban_duration": None}).json["banned_until"] is None
@@ -253,9 +253,9 @@ class TestBans:
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
         assert alice.try_to_sign_in("Another-Horse-1").status_code == 200
         assert database.count("audit_log", "action = 'password_changed'") == 1
-        both = {"password_hash": hash, "password": "Another-Horse-1"}
+        body = {"password_hash": hash, "password": "Another-Horse-1"}
         assert_error(
-            update(alice, both),
+            update(alice, body),
             400,
             "validation_failed",
             details="password_hash: must be absent if there is a password",

@@ -23,11 +23,11 @@ def send(request, client, service_role, alice):
     path, body = "/admin/users", {"email": "dave@example.com"}
     if request.param == "PUT":
         path, body = f"{path}/{alice.id}", {}
-    return lambda more: client.open(path, method=request.param, json=body | more, headers=service_role)
+    return lambda members: client.open(path, method=request.param, json=body | members, headers=service_role)
 
 
 @pytest.fixture
-def refused(send, database):
+def assert_refused(send, database):
     """Assert that a body is refused with an error and changes nothing."""
 
     def refuse(body, *error, **members):
@@ -78,14 +78,14 @@ def refused(send, database):
         ),
     ],
 )
-def test_malformed_member_is_400(refused, names, values, details):
+def test_malformed_member_is_400(assert_refused, names, values, details):
     for name, value in itertools.product(names, values):
         expected = details.format(name) if isinstance(details, str) else details
-        refused({"user_metadata": {"y": 1}, name: value}, *INVALID, details=expected)
+        assert_refused({"user_metadata": {"y": 1}, name: value}, *INVALID, details=expected)
 
 
 @cases(
-    "sent",
+    "value",
     [
         *("", "now", "infinity", "2026-01-31", "2026-01-31T12:00:00", "2026-02-30T12:00:00Z"),
         *("2026-01-31T25:00:00Z", "2026-01-31T12:00:00+99:00", "10000-01-01T00:00:00Z"),
@@ -94,9 +94,9 @@ def test_malformed_member_is_400(refused, names, values, details):
     ],
 )
 @pytest.mark.parametrize("send", ["PUT"], indirect=True)
-def test_malformed_time_of_confirmation_is_400(refused, sent):
+def test_malformed_time_of_confirmation_is_400(assert_refused, value):
     for name in ("email_confirmed_at", "phone_confirmed_at"):
-        refused({name: sent}, *INVALID, details=A_TIME.format(name))
+        assert_refused({name: value}, *INVALID, details=A_TIME.format(name))
 
 
 @cases(
@@ -108,9 +108,9 @@ def test_malformed_time_of_confirmation_is_400(refused, sent):
         ("password", ["characters", "common"]),
     ],
 )
-def test_weak_password_is_400(refused, password, reasons):
+def test_weak_password_is_400(assert_refused, password, reasons):
     members = {"details": A_SENTENCE, "weak_password": {"reasons": reasons}}
-    refused({"password": password, "role": "editor"}, 400, "weak_password", **members)
+    assert_refused({"password": password, "role": "editor"}, 400, "weak_password", **members)
 
 
 def test_user_has_all_given_members(send, client, service_role, bob):
@@ -141,24 +141,24 @@ def test_user_has_all_given_members(send, client, service_role, bob):
     path = f"/admin/users/{response.json['id']}"
     assert_ok(client.get(path, headers=service_role), response.json)
     assert sign_in(client, "alicia@example.com", "Another-Horse-1").status_code == 200
-    unset = client.put(path, json={"app_metadata": {"provider": None}}, headers=service_role).json
-    assert unset["app_metadata"] == expected["app_metadata"]
+    changed_user = client.put(path, json={"app_metadata": {"provider": None}}, headers=service_role).json
+    assert changed_user["app_metadata"] == expected["app_metadata"]
     # Another user is unchanged.
     assert_ok(session.get("/user"), before)
 
 
-def test_taken_email_or_phone_is_409(refused, client, service_role, bob):
+def test_taken_email_or_phone_is_409(assert_refused, client, service_role, bob):
     client.put(f"/admin/users/{bob.id}", json={"phone": PHONE}, headers=service_role)
     msg = "A user with this {} has already been registered"
     for email in ("bob@example.com", "BOB@Example.com"):
-        refused({"email": email, "role": "editor"}, 409, "email_exists", msg.format("email address"))
-    refused({"phone": "+49 170 1234567"}, 409, "phone_exists", msg.format("phone number"))
+        assert_refused({"email": email, "role": "editor"}, 409, "email_exists", msg.format("email address"))
+    assert_refused({"phone": "+49 170 1234567"}, 409, "phone_exists", msg.format("phone number"))
 
 
 @pytest.mark.parametrize("role", ["admin", "x" * 32])
 def test_metadata_may_have_8_kib_and_the_service_role_key_may_set_a_role(send, role):
-    both = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
-    response = send({"role": role, **both})
+    metadata = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
+    response = send({"role": role, **metadata})
     assert (response.status_code, response.json["role"]) == (200, role)
     assert response.json["user_metadata"] == LARGEST_METADATA
     assert response.json["app_metadata"]["x"] == LARGEST_METADATA["x"]
@@ -195,9 +195,12 @@ def test_response_shows_a_ban_and_times_in_utc_with_microseconds(ask, alice, dat
     database.run(
         "UPDATE users SET banned_until = '9999-12-31T23:59:59Z', created_at = '2026-07-01T14:30:00.5+02:00'"
     )
-    shown = ask("GET", alice.id).json
-    assert shown["banned_until"] == "9999-12-31T23:59:59.000000Z"
-    assert (shown["created_at"], shown["updated_at"]) == ("2026-07-01T12:30:00.500000Z", A_TIMESTAMP)
+    user_object = ask("GET", alice.id).json
+    assert user_object["banned_until"] == "9999-12-31T23:59:59.000000Z"
+    assert (user_object["created_at"], user_object["updated_at"]) == (
+        "2026-07-01T12:30:00.500000Z",
+        A_TIMESTAMP,
+    )
 
 
 class TestDeletion:

@@ -7,7 +7,7 @@ from tests.support.cases import cases
 from tests.support.users import PASSWORD
 
 SIGNED_UP = "dave@example.com"
-PROVED = "UPDATE users SET email_proved = true, email_confirmed_at = now() WHERE id = %s"
+PROVE = "UPDATE users SET email_proved = true, email_confirmed_at = now() WHERE id = %s"
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def test_user_who_proves_an_address_meanwhile_keeps_it(
     client, service_role, alice, dave_id, database, method, path
 ):
     body = {"email": SIGNED_UP, "email_confirm": True}
-    with database.locked("users", dave_id, PROVED) as lock:
-        wanted = lock.start(
+    with database.locked("users", dave_id, PROVE) as lock:
+        future = lock.start(
             lambda: client.open(path.format(alice=alice.id), method=method, json=body, headers=service_role)
         )
-    assert_error(wanted.result(), 409, "email_exists")
+    assert_error(future.result(), 409, "email_exists")
     assert database.value("SELECT id::text FROM users WHERE email = %(email)s", email=SIGNED_UP) == dave_id
     assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == alice.email

@@ -32,7 +32,7 @@ def invite(ask):
     return invite
 
 
-def invited(**changes):
+def invited_user(**changes):
     """Return the expected user object of an invitation."""
     unconfirmed = {"email_confirmed_at": None, "confirmed_at": None, "confirmation_sent_at": A_TIMESTAMP}
     return user(DAVE, invited_at=A_TIMESTAMP, **unconfirmed, **changes)
@@ -42,10 +42,10 @@ class TestInviting:
     @pytest.mark.parametrize("path", ["/admin/invite", "/invite"])
     def test_invitation_makes_a_user_and_a_link(self, client, service_role, ask, outbox, database, path):
         response = ask(path=path, data=None, options=None, redirect_to=None)
-        assert_ok(response, {"user": invited(), "message_id": A_UUID})
+        assert_ok(response, {"user": invited_user(), "message_id": A_UUID})
         assert database.value("SELECT id FROM outbox") == response.json["message_id"]
-        kept = client.get(f"/admin/users/{response.json['user']['id']}", headers=service_role)
-        assert_ok(kept, response.json["user"])
+        user_response = client.get(f"/admin/users/{response.json['user']['id']}", headers=service_role)
+        assert_ok(user_response, response.json["user"])
         (message,) = outbox.sent()
         assert (message.kind, message.channel, message.to) == ("invite", "email", DAVE)
         assert (message.code, message.lifetime, len(message.token)) == (None, 7 * DAYS, 43)
@@ -57,7 +57,7 @@ class TestInviting:
     def test_data_becomes_user_metadata_and_options_data_app_metadata(self, invite):
         options = {"data": {"team_id": 7, "provider": "google", "none": None}, "captcha_token": "x"}
         result = invite(data={"first_name": "Dave", "role": "admin", "none": None}, options=options)
-        assert result["user"] == invited(
+        assert result["user"] == invited_user(
             user_metadata={"first_name": "Dave", "role": "admin"},
             app_metadata={"team_id": 7, "provider": "email", "providers": ["email"]},
         )
@@ -78,7 +78,7 @@ class TestInvitingAgain:
         path = f"/admin/users/{first['id']}"
         database.run("UPDATE users SET invited_at = invited_at - interval '1 day'")
         second = invite(data={"x": None, "last_name": "Davis"})["user"]
-        assert second == invited(
+        assert second == invited_user(
             id=first["id"],
             user_metadata={"first_name": "Dave", "last_name": "Davis"},
             app_metadata={"team_id": 7, "provider": "email", "providers": ["email"]},
@@ -90,7 +90,7 @@ class TestInvitingAgain:
         assert_dead(client, "invite", outbox.sent()[1].token)
 
     @pytest.mark.parametrize(
-        ("path", "body", "then"),
+        ("path", "body", "next_step"),
         [
             ("/admin/users", {}, ""),
             ("/magiclink", {}, "ban"),
@@ -98,13 +98,15 @@ class TestInvitingAgain:
             ("/admin/invite", {}, "prove"),
         ],
     )
-    def test_other_user_is_409_unchanged(self, client, service_role, ask, outbox, database, path, body, then):
-        made = client.post(path, json={"email": DAVE} | body, headers=service_role)
-        assert made.status_code in (200, 201)
-        if then == "prove":
-            sent = outbox.last()
-            hand_in(client, sent.kind, sent.token)
-        elif then == "ban":
+    def test_other_user_is_409_unchanged(
+        self, client, service_role, ask, outbox, database, path, body, next_step
+    ):
+        response = client.post(path, json={"email": DAVE} | body, headers=service_role)
+        assert response.status_code in (200, 201)
+        if next_step == "prove":
+            message = outbox.last()
+            hand_in(client, message.kind, message.token)
+        elif next_step == "ban":
             database.run("UPDATE users SET banned_until = 'infinity'")
         before = database.everything()
         assert_error(ask(data={"x": 1}, options={"data": {"y": 1}}), 409, "email_exists")

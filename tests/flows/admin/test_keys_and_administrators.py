@@ -23,8 +23,8 @@ from tests.support.users import PASSWORD, Person, register
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 TARGET = ROLE = (403, "insufficient_permissions")
-OWNER = (409, "last_owner")
-LAST, TAKEN = (422, "single_identity_not_deletable"), (409, "email_exists")
+LAST_OWNER = (409, "last_owner")
+LAST_WAY, TAKEN = (422, "single_identity_not_deletable"), (409, "email_exists")
 FOREIGN = "https://evil.example/callback"
 # An administrator whose invitation is open: only such a user can be invited.
 INVITED_ADMIN = "UPDATE users SET invited_at = now(), email_confirmed_at = NULL, email_proved = false, password_hash = NULL WHERE id = %(id)s"
@@ -41,7 +41,7 @@ class Attack(NamedTuple):
     user: str = "carol"
 
 
-EACH_LINK = ("signup", "magiclink", "recovery", "invite", "email_change")
+LINK_TYPES = ("signup", "magiclink", "recovery", "invite", "email_change")
 CHANGES: list[dict[str, Any]] = [
     {"password": "Mallorys-Horse-1"},
     {"email": "mallory@evil.example", "email_confirm": True},
@@ -64,7 +64,7 @@ ATTACKS = [
         Attack(
             "generate_link", {"type": type, "email": "{email}", "new_email": "new@example.com"} | more, TARGET
         )
-        for type in EACH_LINK
+        for type in LINK_TYPES
         for more in ([{"password": PASSWORD}] if type in ("signup", "recovery") else [{}])
     ),
     *(Attack(name, {"email": "{email}"}, TARGET, "invited") for name in ("invite", "invite_by_short_path")),
@@ -82,10 +82,10 @@ ATTACKS = [
         for role in ("admin", "authenticated", "editor")
     ),
     # The last way to sign in.
-    Attack("update_any_user", {"email": None}, LAST, "alice"),
-    Attack("update_any_user", {"email_confirmed_at": None}, LAST, "alice"),
-    Attack("update_any_user", {"email": "elsewhere@example.com"}, LAST, "alice"),
-    Attack("delete_any_passkey", {}, LAST, "holder"),
+    Attack("update_any_user", {"email": None}, LAST_WAY, "alice"),
+    Attack("update_any_user", {"email_confirmed_at": None}, LAST_WAY, "alice"),
+    Attack("update_any_user", {"email": "elsewhere@example.com"}, LAST_WAY, "alice"),
+    Attack("delete_any_passkey", {}, LAST_WAY, "holder"),
     # What the service role key alone may.
     Attack("create_client", {"client_name": "x", "redirect_uris": [FOREIGN], "skip_consent": True}, ROLE),
     Attack("update_client", {"skip_consent": True}, ROLE, "client"),
@@ -110,7 +110,7 @@ ATTACKS = [
     Attack("create_organization", {"name": "Evil", "owner": "{id}"}, TARGET),
     Attack("update_member", {"role": "member"}, TARGET),
     Attack("remove_member", {}, TARGET),
-    Attack("remove_member", {}, OWNER, "holder"),
+    Attack("remove_member", {}, LAST_OWNER, "holder"),
 ]
 # Operations with a scope that change no user, no role and no way to sign in.
 HARMLESS = {
@@ -149,7 +149,7 @@ class World:
         self.people: dict[str, Person] = people | admins
         app_of_carol, session = set_up(self.people["carol"].open_session())
         _, passkey = register_passkey(session)
-        _, last = register_passkey(self.people["holder"].open_session())
+        _, last_passkey = register_passkey(self.people["holder"].open_session())
         database.run(INVITED_ADMIN, id=self.people["invited"].id)
         database.run(
             "UPDATE users SET made_by = 'signup', email_confirmed_at = NULL, email_proved = false,"
@@ -182,7 +182,7 @@ class World:
             **{name: self.people[name].id for name in ("holder", "carol")},
         )
         self.values = {"factor_id": app_of_carol.id, "identifier": "custom:acme", "name": "acme"}
-        self.passkeys = {"carol": passkey["id"], "holder": last["id"]}
+        self.passkeys = {"carol": passkey["id"], "holder": last_passkey["id"]}
 
     def register(self, name: str, service_role: dict[str, str], role: str | None = None) -> Person:
         return register(self.client, service_role, f"{name}@example.com", role)
@@ -220,8 +220,8 @@ def test_key_with_every_scope_is_refused_what_the_service_role_key_may(world, da
         database.run("DELETE FROM audit_log")
         before = database.everything()
         answer = world.attack(attack, key.headers)
-        said = (answer.status_code, (answer.json or {}).get("error_code"))
-        assert (attack, *said) == (attack, *attack.refusal), answer.text
+        refusal = (answer.status_code, (answer.json or {}).get("error_code"))
+        assert (attack, *refusal) == (attack, *attack.refusal), answer.text
         assert database.everything() == before, attack
         row = database.one("SELECT actor, actor_id::text, details ->> 'administrator' FROM audit_log")
         assert tuple(row) == ("service_role", key.id, "key billing"), attack
@@ -230,8 +230,8 @@ def test_key_with_every_scope_is_refused_what_the_service_role_key_may(world, da
 @pytest.mark.parametrize("scope", SCOPES)
 def test_no_scope_alone_changes_an_administrator_a_role_or_the_last_way_to_sign_in(world, database, scope):
     key = world.key(scope)
-    client_before = world.client.get("/admin/users", headers=key.headers).status_code
-    assert client_before == (200 if scope == "users:read" else 403)
+    status = world.client.get("/admin/users", headers=key.headers).status_code
+    assert status == (200 if scope == "users:read" else 403)
     before = database.everything()
     for attack in ATTACKS:
         assert world.attack(attack, key.headers).status_code in (403, 409, 422), attack
@@ -264,13 +264,13 @@ def test_user_who_becomes_an_administrator_while_the_act_waits_is_not_changed(
     before = database.everything(*tables)
     attack = Attack(operation, body, TARGET, "alice")
     with database.locked("users", alice.id, PROMOTION) as lock:
-        waiting = lock.start(lambda: world.attack(attack, key.headers))
-    assert_error(waiting.result(), *TARGET)
+        future = lock.start(lambda: world.attack(attack, key.headers))
+    assert_error(future.result(), *TARGET)
     assert database.everything(*tables) == before
     assert database.count("users", "email = %(email)s AND role = 'admin'", email=alice.email) == 1
 
 
-WAITING = {
+WAITING_OPERATIONS = {
     "update_any_user": ("users", "alice", {"password": "Mallorys-Horse-1"}),
     "delete_any_user": ("users", "alice", {}),
     "logout_any_user": ("users", "alice", {}),
@@ -283,21 +283,21 @@ WAITING = {
 }
 
 
-@pytest.mark.parametrize("operation", WAITING)
+@pytest.mark.parametrize("operation", WAITING_OPERATIONS)
 def test_key_that_ends_while_its_act_waits_changes_nothing(world, database, service_role, operation):
-    table, subject, body = WAITING[operation]
+    table, subject, body = WAITING_OPERATIONS[operation]
     world.people["guest"] = world.register("guest", service_role)
     database.run(INVITED_ADMIN, id=world.people["guest"].id)
     key = world.key(*SCOPES)
     ids = {"client": world.client_id, "provider": world.provider_id}
     id = ids.get(subject) or world.people[subject].id
-    kept = ("users", "sessions", "one_time_tokens", "outbox", "oauth_clients", "identity_providers")
-    before = database.everything(*kept)
+    tables = ("users", "sessions", "one_time_tokens", "outbox", "oauth_clients", "identity_providers")
+    before = database.everything(*tables)
     with database.locked(table, id) as lock:
-        waiting = lock.start(lambda: world.attack(Attack(operation, body, (401, ""), subject), key.headers))
+        future = lock.start(lambda: world.attack(Attack(operation, body, (401, ""), subject), key.headers))
         database.run("DELETE FROM admin_keys")
-    assert_error(waiting.result(), 401, "bad_jwt")
-    assert database.everything(*kept) == before
+    assert_error(future.result(), 401, "bad_jwt")
+    assert database.everything(*tables) == before
 
 
 def test_key_changes_users_below_administrators(world, database):
@@ -312,8 +312,8 @@ def test_key_changes_users_below_administrators(world, database):
     assert change(email=None) == 200
     assert change(ban_duration="1h") == 200
     assert change(ban_duration=None, app_metadata={"plan": "pro"}) == 200
-    deleted = world.client.delete(f"/admin/users/{alice.id}", json={}, headers=key.headers)
-    assert deleted.status_code == 200
+    response = world.client.delete(f"/admin/users/{alice.id}", json={}, headers=key.headers)
+    assert response.status_code == 200
 
 
 def test_key_counts_in_the_tenth_of_its_network_and_the_service_role_key_does_not(
@@ -347,11 +347,11 @@ def test_key_and_an_administrator_who_race_leave_the_user_an_administrator(
     """However they interleave, nothing that the key did is left in an administrator's account."""
     key = make_admin_key(parts, "users:write")
 
-    def act(number: int) -> int:
-        role = {"role": "admin"} if number == 5 else {"user_metadata": {"n": number}}
+    def promote_or_change(number: int) -> int:
+        body = {"role": "admin"} if number == 5 else {"user_metadata": {"n": number}}
         headers = service_role if number == 5 else key.headers
-        return server.put(f"/admin/users/{alice.id}", json=role, headers=headers).status_code
+        return server.put(f"/admin/users/{alice.id}", json=body, headers=headers).status_code
 
-    answers = at_once(10, act)
+    answers = at_once(10, promote_or_change)
     assert answers[5] == 200
     assert set(answers) <= {200, 403}

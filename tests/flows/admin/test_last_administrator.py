@@ -43,7 +43,7 @@ def test_one_of_two_administrators_remains_when_both_leave_and_attack_each_other
 ):
     sessions = {carol: carol.sign_in(), dave: dave.sign_in()}
 
-    def act(number: int):
+    def leave_or_attack(number: int):
         person, other = (carol, dave) if number % 2 else (dave, carol)
         session = sessions[person].on(server)
         if number % 5 == 0:
@@ -54,7 +54,7 @@ def test_one_of_two_administrators_remains_when_both_leave_and_attack_each_other
             return session.delete(f"/admin/users/{other.id}", json={})
         return session.delete("/user")
 
-    answers = at_once(50, act)
+    answers = at_once(50, leave_or_attack)
     assert sorted(answer.status_code for answer in answers).count(200) == 1
     assert {answer.status_code for answer in answers} <= {200, 401, 403, 409}
     assert database.value(ADMINISTRATORS) == 1

@@ -44,7 +44,7 @@ _EIGHT_DAYS_OLD = (
 )
 AGES = {"an hour": (), "eight days": _EIGHT_DAYS_OLD, "before 0.7.1": _UNKNOWN}
 # Who has planted it.
-HOWS = ("ordinary session", "session of a key's link", "second session")
+SESSION_KINDS = ("ordinary session", "session of a key's link", "second session")
 
 
 @pytest.fixture
@@ -71,12 +71,12 @@ def keys_session(client, parts, person):
 class Planted:
     """What a session of Alice's has planted, and whether it still works."""
 
-    def __init__(self, service, alice, database, outbox, how):
+    def __init__(self, service, alice, database, outbox, session_kind):
         self.client, self.alice, self.database = service.client, alice, database
         session = alice.open_session(service.client)
-        if how != "ordinary session":
+        if session_kind != "ordinary session":
             session = keys_session(service.client, service.parts, alice)
-        if how == "second session":
+        if session_kind == "second session":
             assert session.put("/user", json={"password": "First-Horse-1"}).status_code == 200
             session = alice.sign_in("First-Horse-1", service.client)
         self._plant(service, session, outbox)
@@ -101,8 +101,8 @@ class Planted:
         self.code = granted_code(self.database, self.grafana, session)
         acme = session.post("/organizations", json={"name": "Acme", "slug": "acme"})
         assert acme.status_code == 201, acme.text
-        invited = {"email": "guest@example.com", "role": "member"}
-        assert session.post("/organizations/acme/invitations", json=invited).status_code in (200, 201)
+        invitation = {"email": "guest@example.com", "role": "member"}
+        assert session.post("/organizations/acme/invitations", json=invitation).status_code in (200, 201)
         self.database.run(
             "WITH made AS (INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
             " VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', 'x', '') RETURNING id)"
@@ -117,10 +117,10 @@ class Planted:
             id=self.alice.id,
         )
 
-    def works(self):
+    def working(self):
         """Return what still works. Those that change the user come last."""
         count = self.database.count
-        done = {
+        checks = {
             "password": self.alice.try_to_sign_in(PLANTED, self.client).status_code == 200,
             "totp": count("factors", "factor_type = 'totp'") > 0,
             "passkey": passkeys.sign_in_response(self.client, self.passkey).status_code == 200,
@@ -136,44 +136,44 @@ class Planted:
             "pending_change": hand_in(self.client, "email_change", self.pending).status_code == 200,
             "undo": fragment(follow(self.client, "undo", self.undo)) != EXPIRED,
         }
-        return {what for what, does in done.items() if does}
+        return {name for name, is_working in checks.items() if is_working}
 
 
-def promoted(door, client, service_role, alice):
+def named_ways(door, client, service_role, alice):
     """Make Alice an administrator, and return the types of the ways to sign in that were named."""
     if door == "API":
         answer = promote(client, service_role, alice, role="admin")
         assert answer.status_code == 200, answer.text
-        named = answer.json["ways_to_sign_in"]
+        ways = answer.json["ways_to_sign_in"]
     else:
         result = run_command(client.application, "create-admin", alice.email, "--yes", "--json")
         assert result.exit_code == 0, result.output
-        named = json.loads(result.stdout)["ways_to_sign_in"]
-        assert result.stderr.count(", added ") == len(named)
-    return {way["type"] for way in named}
+        ways = json.loads(result.stdout)["ways_to_sign_in"]
+        assert result.stderr.count(", added ") == len(ways)
+    return {way["type"] for way in ways}
 
 
 @pytest.mark.parametrize("door", ["API", "command"])
 @pytest.mark.parametrize("age", AGES)
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", SESSION_KINDS)
 def test_planted_thing_ends_is_refused_or_is_named(
-    service, service_role, alice, google, database, outbox, how, age, door
+    service, service_role, alice, google, database, outbox, session_kind, age, door
 ):
     google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
-    planted = Planted(service, alice, database, outbox, how)
+    planted = Planted(service, alice, database, outbox, session_kind)
     for statement in AGES[age]:
         database.run(statement)
-    is_named = how == "ordinary session" or age == "before 0.7.1"
+    is_named = session_kind == "ordinary session" or age == "before 0.7.1"
     # The address is Alice's own in each case.
     expected = {"email", *(WAYS if is_named else ())}
-    assert promoted(door, service.client, service_role, alice) == expected
-    assert planted.works() == expected - {"email"}
+    assert named_ways(door, service.client, service_role, alice) == expected
+    assert planted.working() == expected - {"email"}
 
 
 def test_all_that_is_planted_works_until_then(service, alice, google, database, outbox):
     google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
     planted = Planted(service, alice, database, outbox, "ordinary session")
-    assert planted.works() == {*WAYS, *HOLDINGS}
+    assert planted.working() == {*WAYS, *HOLDINGS}
 
 
 class TestWaysToSignIn:
@@ -192,10 +192,10 @@ class TestWaysToSignIn:
         password = {"type": "password", "added_at": None, "label": None}
         assert (answer.json["role"], answer.json["ways_to_sign_in"]) == ("admin", [email, way, password])
         assert answer.json["recent_changes"] == [way | {"id": passkey["id"]}]
-        again = promote(client, service_role, alice, role="admin")
-        assert {"recent_changes", "ways_to_sign_in"} & again.json.keys() == set()
-        removed = promote(client, service_role, alice, remove=[passkey["id"]])
-        assert removed.status_code == 200
+        second_answer = promote(client, service_role, alice, role="admin")
+        assert {"recent_changes", "ways_to_sign_in"} & second_answer.json.keys() == set()
+        response = promote(client, service_role, alice, remove=[passkey["id"]])
+        assert response.status_code == 200
 
     def test_nothing_is_returned_with_another_role(self, client, service_role, alice):
         for role in ("editor", "authenticated"):
@@ -204,9 +204,9 @@ class TestWaysToSignIn:
     def test_command_lists_them_and_asks_before_the_act(self, client, alice, database):
         _, passkey = passkeys.register(alice.open_session(client))
         database.run("UPDATE users SET password_set_at = NULL")
-        declined = run_command(client.application, "create-admin", alice.email, input="n\n")
-        assert (declined.exit_code, database.count("users", "role = 'admin'")) == (1, 0)
-        lines = declined.stderr.splitlines()
+        result = run_command(client.application, "create-admin", alice.email, input="n\n")
+        assert (result.exit_code, database.count("users", "role = 'admin'")) == (1, 0)
+        lines = result.stderr.splitlines()
         assert [line.split(", added ")[0] for line in lines[:4]] == [
             "alice@example.com signs in with:",
             "  email alice@example.com",
@@ -244,11 +244,11 @@ class TestWaysToSignIn:
 
     def test_way_that_was_added_while_the_operator_read_the_list_is_refused(self, client, alice, parts):
         asked = Asked(parts, NO_ORIGIN, "service_role")
-        listed = administrators.foreseen(asked, alice.email)
-        assert listed is not None
+        foreseen = administrators.foreseen(asked, alice.email)
+        assert foreseen is not None
         passkeys.register(alice.open_session(client))
         with pytest.raises(ApiError, match="has changed"):
-            administrators.appoint(asked, alice.email, None, listed.ways)
+            administrators.appoint(asked, alice.email, None, foreseen.ways)
         assert alice.sign_in(client=client).user["role"] == "authenticated"
 
     def test_address_that_a_key_took_while_the_operator_read_the_list_is_refused(
@@ -257,13 +257,13 @@ class TestWaysToSignIn:
         # With it, a key may take away the address.
         passkeys.register(alice.open_session(client))
         asked, key = Asked(parts, NO_ORIGIN, "service_role"), make_admin_key(parts, "users:write")
-        listed = administrators.foreseen(asked, alice.email)
-        assert listed is not None
+        foreseen = administrators.foreseen(asked, alice.email)
+        assert foreseen is not None
         for email in (MALLORY, alice.email):
             body = {"email": email}
             assert client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers).status_code == 200
         with pytest.raises(ApiError, match="has set this email"):
-            administrators.appoint(asked, alice.email, None, listed.ways)
+            administrators.appoint(asked, alice.email, None, foreseen.ways)
         assert database.count("users", "role = 'admin'") == 0
 
 
@@ -296,15 +296,17 @@ class TestPasswordOfAKey:
     def test_it_does_not_become_an_administrators(self, client, service_role, alice, bob, parts, door):
         key = make_admin_key(parts, "users:write")
         for person in (alice, bob):
-            planted = client.put(f"/admin/users/{person.id}", json={"password": PLANTED}, headers=key.headers)
-            assert planted.status_code == 200
+            response = client.put(
+                f"/admin/users/{person.id}", json={"password": PLANTED}, headers=key.headers
+            )
+            assert response.status_code == 200
         # The key's holder may be the user who changes it.
-        changed = bob.sign_in(PLANTED, client).put(
+        response = bob.sign_in(PLANTED, client).put(
             "/user", json={"password": NEW_PASSWORD, "current_password": PLANTED}
         )
-        assert changed.status_code == 200
+        assert response.status_code == 200
         for person in (alice, bob):
-            assert promoted(door, client, service_role, person) == {"email"}
+            assert named_ways(door, client, service_role, person) == {"email"}
         assert alice.try_to_sign_in(PLANTED, client).status_code == 401
         assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
@@ -346,8 +348,8 @@ class TestPasswordOfAKey:
     def test_link_of_a_key_sets_no_password(self, client, service_role, alice, parts, database):
         key = make_admin_key(parts, "links")
         body = {"type": "recovery", "email": alice.email, "password": PLANTED}
-        refused = client.post("/admin/generate_link", json=body, headers=key.headers)
-        assert_error(refused, 403, "insufficient_permissions", details="password: must be absent")
+        response = client.post("/admin/generate_link", json=body, headers=key.headers)
+        assert_error(response, 403, "insufficient_permissions", details="password: must be absent")
         assert database.count("one_time_tokens") == 0
         assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
 
@@ -366,9 +368,9 @@ class TestAddressOfAKey:
         key = make_admin_key(parts, "users:write")
 
         def change(**body):
-            changed = client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers)
+            response = client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers)
             database.run("UPDATE identities SET created_at = '2025-01-01', updated_at = '2025-01-01'")
-            return changed.status_code
+            return response.status_code
 
         return change
 
@@ -376,9 +378,9 @@ class TestAddressOfAKey:
         assert_ok(client.post("/otp", json={"phone": phone}), ON_ITS_WAY)
         return type_in(client, "sms", phone, outbox.last(kind="sms").code)
 
-    @pytest.mark.parametrize("confirms", [{}, {"email_confirm": True}], ids=["as it is", "confirmed"])
+    @pytest.mark.parametrize("confirmation", [{}, {"email_confirm": True}], ids=["as it is", "confirmed"])
     def test_account_of_a_keys_holder_with_the_address_of_another_is_refused(
-        self, client, service_role, parts, database, confirms
+        self, client, service_role, parts, database, confirmation
     ):
         """The holder has an account with a passkey of before, and gives it the address of the boss."""
         holder = register(client, service_role, MALLORY)
@@ -387,23 +389,23 @@ class TestAddressOfAKey:
         key = make_admin_key(parts, "users:write")
         assert client.put(f"/admin/users/{holder.id}", json=boss, headers=key.headers).status_code == 200
         database.run("UPDATE identities SET updated_at = '2025-01-01'")
-        sent = {"email": boss["email"], **confirms} if confirms else {}
-        answer = promote(client, service_role, holder, role="admin", **sent)
+        members = {"email": boss["email"], **confirmation} if confirmation else {}
+        answer = promote(client, service_role, holder, role="admin", **members)
         assert_refused(answer, "email")
-        whose = f"give boss@example.com ({holder.id}) another one, or delete the user, first"
-        assert answer.json["msg"].endswith(whose)
+        remedy = f"give boss@example.com ({holder.id}) another one, or delete the user, first"
+        assert answer.json["msg"].endswith(remedy)
         for options in ([], ["--yes"]):
             command = run_command(client.application, "create-admin", boss["email"], *options, input="y\n")
-            assert (command.exit_code, whose in command.output) == (2, True)
+            assert (command.exit_code, remedy in command.output) == (2, True)
         assert database.count("users", "role = 'admin'") == 0
         session = passkeys.sign_in(client, passkey)
         assert session.get("/admin/users").status_code == 403
         # The remedy leaves the boss a user of their own.
-        renamed = {"email": MALLORY, "email_confirm": True}
-        assert promote(client, service_role, holder, **renamed).status_code == 200
+        body = {"email": MALLORY, "email_confirm": True}
+        assert promote(client, service_role, holder, **body).status_code == 200
         env = {"LATCHKEY_ADMIN_PASSWORD": NEW_PASSWORD}
-        made = run_command(client.application, "create-admin", boss["email"], env=env)
-        assert (made.exit_code, "(new user)" in made.output) == (0, True)
+        result = run_command(client.application, "create-admin", boss["email"], env=env)
+        assert (result.exit_code, "(new user)" in result.output) == (0, True)
         assert passkeys.sign_in(client, passkey).get("/admin/users").status_code == 403
 
     @pytest.mark.parametrize("is_used", [True, False])
@@ -413,8 +415,8 @@ class TestAddressOfAKey:
         assert change(phone=PHONE, phone_confirm=True) == 200
         if is_used:
             assert self.sign_in_by(client, outbox, PHONE).status_code == 200
-        for confirmed in ({}, {"phone": PHONE, "phone_confirm": True}):
-            assert_refused(promote(client, service_role, alice, role="admin", **confirmed), "phone")
+        for members in ({}, {"phone": PHONE, "phone_confirm": True}):
+            assert_refused(promote(client, service_role, alice, role="admin", **members), "phone")
         command = run_command(client.application, "create-admin", alice.email, "--yes")
         assert (command.exit_code, f"remove it from {alice.email}" in command.output) == (2, True)
         assert database.count("users", "role = 'admin'") == 0
@@ -445,7 +447,7 @@ class TestAddressOfAKey:
         self, client, service_role, alice, change, outbox, parts, door, kind
     ):
         """The key's holder signs in, and changes the address as the user."""
-        own = {"email": "mallory@new.example", "phone": "+4915100000077"}[kind]
+        own_address = {"email": "mallory@new.example", "phone": "+4915100000077"}[kind]
         others = {}
         if door == "link":
             session = keys_session(client, parts, alice)
@@ -453,37 +455,43 @@ class TestAddressOfAKey:
             assert change(password=PLANTED) == 200
             session = alice.sign_in(PLANTED, client)
         else:
-            keys = {"email": "mallory@example.com", "phone": PHONE}[door]
-            assert change(**{door: keys, f"{door}_confirm": True}) == 200
-            assert_ok(client.post("/otp", json={door: keys}), ON_ITS_WAY)
-            session = session_of(client, type_in(client, CODES[door], keys, outbox.last(to=keys).code))
+            keys_address = {"email": "mallory@example.com", "phone": PHONE}[door]
+            assert change(**{door: keys_address, f"{door}_confirm": True}) == 200
+            assert_ok(client.post("/otp", json={door: keys_address}), ON_ITS_WAY)
+            session = session_of(
+                client, type_in(client, CODES[door], keys_address, outbox.last(to=keys_address).code)
+            )
             others = {"phone": None} if door == "phone" != kind else {}
-        assert session.put("/user", json={kind: own}).status_code == 200
-        changed = type_in(client, f"{kind}_change", own, outbox.last(to=own).code)
-        assert changed.status_code == 200, changed.text
-        refused = "email" if door == "email" else kind
-        assert_refused(promote(client, service_role, alice, role="admin", **others), refused)
+        assert session.put("/user", json={kind: own_address}).status_code == 200
+        response = type_in(client, f"{kind}_change", own_address, outbox.last(to=own_address).code)
+        assert response.status_code == 200, response.text
+        refused_kind = "email" if door == "email" else kind
+        assert_refused(promote(client, service_role, alice, role="admin", **others), refused_kind)
 
     def test_password_that_was_set_by_it_ends(self, client, service_role, alice, change, outbox):
-        keys = "mallory@example.com"
-        assert change(email=keys, email_confirm=True) == 200
-        assert_ok(client.post("/recover", json={"email": keys}), ON_ITS_WAY)
-        session = session_of(client, type_in(client, "recovery", keys, outbox.last(to=keys).code))
+        keys_address = "mallory@example.com"
+        assert change(email=keys_address, email_confirm=True) == 200
+        assert_ok(client.post("/recover", json={"email": keys_address}), ON_ITS_WAY)
+        session = session_of(
+            client, type_in(client, "recovery", keys_address, outbox.last(to=keys_address).code)
+        )
         assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
-        own = {"email": alice.email, "email_confirm": True}
-        assert promote(client, service_role, alice, role="admin", **own).status_code == 200
+        body = {"email": alice.email, "email_confirm": True}
+        assert promote(client, service_role, alice, role="admin", **body).status_code == 200
         assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
     @pytest.mark.parametrize("how", ["link", "code"])
-    def test_that_of_a_link_of_a_key_is_a_keys(self, client, service_role, alice, parts, how):
+    def test_that_of_a_link_of_a_key_is_a_keys(self, client, service_role, alice, parts, way):
         key = make_admin_key(parts, "links", name="mailing")
         body = {"type": "email_change", "email": alice.email, "new_email": "mallory@example.com"}
-        made = client.post("/admin/generate_link", json=body, headers=key.headers).json
-        if how == "link":
-            used = client.post("/verify", json={"type": "email_change", "token_hash": made["hashed_token"]})
+        link = client.post("/admin/generate_link", json=body, headers=key.headers).json
+        if way == "link":
+            response = client.post(
+                "/verify", json={"type": "email_change", "token_hash": link["hashed_token"]}
+            )
         else:
-            used = type_in(client, "email_change", body["new_email"], made["email_otp"])
-        assert (used.status_code, used.json["user"]["email"]) == (200, body["new_email"])
+            response = type_in(client, "email_change", body["new_email"], link["email_otp"])
+        assert (response.status_code, response.json["user"]["email"]) == (200, body["new_email"])
         assert_refused(promote(client, service_role, alice, role="admin"), "email")
 
     @pytest.mark.parametrize("type", ["signup", "magiclink", "invite"])
@@ -493,9 +501,9 @@ class TestAddressOfAKey:
         """The holder signs up with the address of the boss, and proves it with a link of the key."""
         boss = {"email": "boss@example.com", "password": PLANTED}
         assert client.post("/signup", json=boss).status_code == 201
-        used = hand_in(client, type, link_of(client, parts, boss["email"], type))
-        assert used.status_code == 200, used.text
-        person = Person(client, used.json["user"]["id"], boss["email"])
+        response = hand_in(client, type, link_of(client, parts, boss["email"], type))
+        assert response.status_code == 200, response.text
+        person = Person(client, response.json["user"]["id"], boss["email"])
         assert_refused(promote(client, service_role, person, role="admin"), "email")
         command = run_command(client.application, "create-admin", person.email, "--yes")
         assert (command.exit_code, database.count("users", "role = 'admin'")) == (2, 0)
@@ -505,21 +513,21 @@ class TestAddressOfAKey:
     ):
         assert change(phone=PHONE, phone_confirm=True) == 200
         assert change(phone=None) == 200
-        own = "+4915100000077"
-        assert alice.open_session(client).put("/user", json={"phone": own}).status_code == 200
-        assert type_in(client, "phone_change", own, outbox.last(to=own).code).status_code == 200
+        own_phone = "+4915100000077"
+        assert alice.open_session(client).put("/user", json={"phone": own_phone}).status_code == 200
+        assert type_in(client, "phone_change", own_phone, outbox.last(to=own_phone).code).status_code == 200
         assert promote(client, service_role, alice, role="admin").status_code == 200
 
     def test_that_of_a_user_whom_a_key_created_is_a_keys(self, client, service_role, parts):
         key = make_admin_key(parts, "users:write")
         body = {"email": "dave@example.com", "password": PLANTED, "email_confirm": True}
-        made = client.post("/admin/users", json=body, headers=key.headers).json
-        dave = Person(client, made["id"], made["email"])
+        created_user = client.post("/admin/users", json=body, headers=key.headers).json
+        dave = Person(client, created_user["id"], created_user["email"])
         assert dave.try_to_sign_in(PLANTED).status_code == 200
         assert_refused(promote(client, service_role, dave, role="admin"), "email")
-        renamed: dict[str, Any] = {"email": "dave@new.example.com", "email_confirm": True}
-        assert promote(client, service_role, dave, role="admin", **renamed).status_code == 200
-        assert Person(client, dave.id, renamed["email"]).try_to_sign_in(PLANTED).status_code == 401
+        new_email: dict[str, Any] = {"email": "dave@new.example.com", "email_confirm": True}
+        assert promote(client, service_role, dave, role="admin", **new_email).status_code == 200
+        assert Person(client, dave.id, new_email["email"]).try_to_sign_in(PLANTED).status_code == 401
 
 
 class TestProductThatMailsLinksOfAKey:

@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 PLANTED = "Planted-Horse-1"
 GOOGLE = {"sub": "mallory", "email": "mallory@gmail.example", "email_verified": True, "name": "Mallory"}
 # Addresses of the holder's own.
-OWN = {"email": "mallory@new.example", "phone": "+4915100000077"}
+OWN_ADDRESSES = {"email": "mallory@new.example", "phone": "+4915100000077"}
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def link_of(client, parts, email, **body):
     """Return the token of a link that an administrative key has generated."""
     key = make_admin_key(parts, "links", name="mailing")
     body = {"type": "magiclink", "email": email} | body
-    made = client.post("/admin/generate_link", json=body, headers=key.headers)
-    assert made.status_code == 200, made.text
-    return made.json["hashed_token"]
+    response = client.post("/admin/generate_link", json=body, headers=key.headers)
+    assert response.status_code == 200, response.text
+    return response.json["hashed_token"]
 
 
 def keys_session(client, parts, person):
@@ -57,31 +57,31 @@ class TestChains:
     """What the session of a key's link has set opens a second session, which sets a passkey."""
 
     @pytest.fixture
-    def first(self, service, alice):
+    def first_session(self, service, alice):
         return keys_session(service.client, service.parts, alice)
 
-    def second(self, how, service, first, alice, google, outbox):
+    def open_second_session(self, way, service, first_session, alice, google, outbox):
         """Return a session that something set in the first one has opened."""
         client = service.client
-        if how == "passkey":
-            return passkeys.sign_in(client, passkeys.register(first)[0])
-        if how == "password":
-            assert first.put("/user", json={"password": PLANTED}).status_code == 200
+        if way == "passkey":
+            return passkeys.sign_in(client, passkeys.register(first_session)[0])
+        if way == "password":
+            assert first_session.put("/user", json={"password": PLANTED}).status_code == 200
             return alice.sign_in(PLANTED, client)
-        if how == "phone code":
-            assert first.put("/user", json={"phone": PHONE}).status_code == 200
+        if way == "phone code":
+            assert first_session.put("/user", json={"phone": PHONE}).status_code == 200
             assert type_in(client, "phone_change", PHONE, outbox.last(to=PHONE).code).status_code == 200
             assert_ok(client.post("/otp", json={"phone": PHONE}), ON_ITS_WAY)
             return session_of(client, type_in(client, "sms", PHONE, outbox.last(kind="sms").code))
-        if how == "recovery":
-            assert first.put("/user", json={"email": MALLORY}).status_code == 200
+        if way == "recovery":
+            assert first_session.put("/user", json={"email": MALLORY}).status_code == 200
             assert type_in(client, "email_change", MALLORY, outbox.last(to=MALLORY).code).status_code == 200
             assert_ok(client.post("/recover", json={"email": MALLORY}), ON_ITS_WAY)
             return session_of(client, type_in(client, "recovery", MALLORY, outbox.last(kind="recovery").code))
-        oauth.link(service, first, "google")
-        if how == "identity":
+        oauth.link(service, first_session, "google")
+        if way == "identity":
             return service.signed_in("google")
-        if how == "id_token":
+        if way == "id_token":
             body = {"provider": "google", "id_token": google.id_token()}
             return session_of(client, client.post("/token?grant_type=id_token", json=body))
         challenge = {"code_challenge": CHALLENGE, "code_challenge_method": "s256"}
@@ -95,17 +95,17 @@ class TestChains:
         ["passkey", "password", "phone code", "recovery", "identity", "id_token", "code of an identity"],
     )
     def test_passkey_of_a_second_session_ends_with_the_promotion(
-        self, service, service_role, first, alice, google, outbox, how
+        self, service, service_role, first_session, alice, google, outbox, way
     ):
-        session = self.second(how, service, first, alice, google, outbox)
-        planted, _ = passkeys.register(session)
+        session = self.open_second_session(way, service, first_session, alice, google, outbox)
+        passkey, _ = passkeys.register(session)
         # The operator takes the addresses away that a key has set.
-        own = {"email": alice.email, "email_confirm": True, "phone": None}
-        promoted = promote(service.client, service_role, alice.id, **own)
-        assert promoted.status_code == 200, promoted.text
-        left = {"email"} if how == "password" else {"email", "password"}
-        assert {way["type"] for way in promoted.json["ways_to_sign_in"]} == left
-        assert passkeys.sign_in_response(service.client, planted).status_code != 200
+        addresses = {"email": alice.email, "email_confirm": True, "phone": None}
+        response = promote(service.client, service_role, alice.id, **addresses)
+        assert response.status_code == 200, response.text
+        remaining = {"email"} if way == "password" else {"email", "password"}
+        assert {way["type"] for way in response.json["ways_to_sign_in"]} == remaining
+        assert passkeys.sign_in_response(service.client, passkey).status_code != 200
         assert session.get("/admin/users").status_code in (401, 403)
 
     def test_passkey_of_a_browser_that_opened_the_link_ends_with_the_promotion(
@@ -113,37 +113,39 @@ class TestChains:
     ):
         tokens = fragment_of(press(client, "magiclink", link_of(client, parts, alice.email)))
         session = Session(client, tokens["access_token"], tokens["refresh_token"], {})
-        planted, _ = passkeys.register(session)
+        passkey, _ = passkeys.register(session)
         assert promote(client, service_role, alice.id).status_code == 200
-        assert passkeys.sign_in_response(client, planted).status_code != 200
+        assert passkeys.sign_in_response(client, passkey).status_code != 200
 
     def test_nothing_that_is_added_during_the_promotion_stays(
-        self, service, service_role, first, alice, google, database
+        self, service, service_role, first_session, alice, google, database
     ):
         client, key = service.client, make_admin_key(service.parts, "links", "users:write")
         body = {"type": "magiclink", "email": alice.email}
-        generated = client.post("/admin/generate_link", json=body, headers=key.headers).json
+        link = client.post("/admin/generate_link", json=body, headers=key.headers).json
         authenticators = [Authenticator() for _ in range(6)]
-        begun = [first.post("/passkeys/registration/options", json={}).json for _ in authenticators]
+        registrations = [
+            first_session.post("/passkeys/registration/options", json={}).json for _ in authenticators
+        ]
 
-        def act(number):
+        def promote_or_attack(number):
             if number == 0:
                 return promote(client, service_role, alice.id)
             if number % 4 == 1:
-                created = authenticators[number // 4].create(begun[number // 4]["options"])
-                body = {"challenge_id": begun[number // 4]["challenge_id"], "credential": created}
-                return first.post("/passkeys/registration/verify", json=body)
+                credential = authenticators[number // 4].create(registrations[number // 4]["options"])
+                body = {"challenge_id": registrations[number // 4]["challenge_id"], "credential": credential}
+                return first_session.post("/passkeys/registration/verify", json=body)
             if number % 4 == 2:
-                return hand_in(client, "magiclink", generated["hashed_token"])
+                return hand_in(client, "magiclink", link["hashed_token"])
             if number % 4 == 3:
                 path = f"/admin/users/{alice.id}"
                 return client.put(path, json={"password": PLANTED}, headers=key.headers)
-            return first.put("/user", json={"password": PLANTED})
+            return first_session.put("/user", json={"password": PLANTED})
 
-        answers = at_once(24, act)
+        answers = at_once(24, promote_or_attack)
         assert answers[0].status_code == 200, answers[0].text
-        named = {way["type"] for way in answers[0].json["ways_to_sign_in"]}
-        assert named <= {"email", "password"}
+        types = {way["type"] for way in answers[0].json["ways_to_sign_in"]}
+        assert types <= {"email", "password"}
         assert database.count("sessions", "ended_at IS NULL") == database.count("factors") == 0
         assert alice.try_to_sign_in(PLANTED, client).status_code == 401
         for authenticator in authenticators:
@@ -154,9 +156,11 @@ class TestPendingAddress:
     """A change that a key or its session has asked for, and that another message confirms."""
 
     def confirm_again(self, client, outbox, kind):
-        again = client.post("/resend", json={"type": f"{kind}_change", kind: OWN[kind]})
-        assert again.status_code == 200, again.text
-        return type_in(client, f"{kind}_change", OWN[kind], outbox.last(to=OWN[kind]).code)
+        response = client.post("/resend", json={"type": f"{kind}_change", kind: OWN_ADDRESSES[kind]})
+        assert response.status_code == 200, response.text
+        return type_in(
+            client, f"{kind}_change", OWN_ADDRESSES[kind], outbox.last(to=OWN_ADDRESSES[kind]).code
+        )
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
     @pytest.mark.parametrize("age", ["valid", "expired"])
@@ -164,7 +168,7 @@ class TestPendingAddress:
         self, client, service_role, alice, parts, outbox, database, kind, age
     ):
         session = keys_session(client, parts, alice)
-        assert session.put("/user", json={kind: OWN[kind]}).status_code == 200
+        assert session.put("/user", json={kind: OWN_ADDRESSES[kind]}).status_code == 200
         if age == "expired":
             database.run("UPDATE one_time_tokens SET expires_at = now() - interval '1 second'")
             janitor.keep_house(parts.settings, parts.db, parts.sealer)
@@ -178,21 +182,21 @@ class TestPendingAddress:
     def test_one_of_a_keys_link_stays_the_keys_when_its_message_is_sent_again(
         self, client, service_role, alice, parts, outbox
     ):
-        link_of(client, parts, alice.email, type="email_change", new_email=OWN["email"])
+        link_of(client, parts, alice.email, type="email_change", new_email=OWN_ADDRESSES["email"])
         assert self.confirm_again(client, outbox, "email").status_code == 200
         assert_refused(promote(client, service_role, alice.id), "email")
 
     def test_one_in_a_backup_is_gone_when_it_is_restored(self, client, alice, parts, database, outbox):
-        link_of(client, parts, alice.email, type="email_change", new_email=OWN["email"])
+        link_of(client, parts, alice.email, type="email_change", new_email=OWN_ADDRESSES["email"])
         queries.void_restored(parts.db, resend=False)
-        again = client.post("/resend", json={"type": "email_change", "email": OWN["email"]})
-        assert (again.status_code, outbox.sent(OWN["email"])) == (200, [])
+        response = client.post("/resend", json={"type": "email_change", "email": OWN_ADDRESSES["email"]})
+        assert (response.status_code, outbox.sent(OWN_ADDRESSES["email"])) == (200, [])
         assert alice.sign_in(client=client).get("/user").json["new_email"] is None
 
     def test_one_of_the_user_is_no_keys_after_that_of_a_key(self, client, service_role, alice, parts, outbox):
         link_of(client, parts, alice.email, type="email_change", new_email=MALLORY)
-        own = alice.open_session(client)
-        assert own.put("/user", json={"email": OWN["email"]}).status_code == 200
+        session = alice.open_session(client)
+        assert session.put("/user", json={"email": OWN_ADDRESSES["email"]}).status_code == 200
         assert self.confirm_again(client, outbox, "email").status_code == 200
         assert promote(client, service_role, alice.id).status_code == 200
 
@@ -206,7 +210,7 @@ class TestRestoredAddress:
 
     def test_address_of_a_key_is_a_keys(self, client, service_role, alice, parts, outbox):
         session = self.change(client, keys_session(client, parts, alice), outbox, MALLORY)
-        self.change(client, session, outbox, OWN["email"])
+        self.change(client, session, outbox, OWN_ADDRESSES["email"])
         press(client, "undo", outbox.last(MALLORY, "email_changed").token)
         assert_ok(client.post("/recover", json={"email": MALLORY}), ON_ITS_WAY)
         assert outbox.last(MALLORY).kind == "recovery"
@@ -215,8 +219,8 @@ class TestRestoredAddress:
     def test_own_address_is_the_users(self, client, service_role, alice, parts, outbox):
         self.change(client, keys_session(client, parts, alice), outbox, MALLORY)
         press(client, "undo", outbox.last(alice.email, "email_changed").token)
-        promoted = promote(client, service_role, alice.id)
-        assert (promoted.status_code, promoted.json["email"]) == (200, alice.email)
+        response = promote(client, service_role, alice.id)
+        assert (response.status_code, response.json["email"]) == (200, alice.email)
 
 
 def test_email_of_an_identity_that_a_keys_session_links_is_a_keys(make_service, service_role):
@@ -224,9 +228,11 @@ def test_email_of_an_identity_that_a_keys_session_links_is_a_keys(make_service, 
     service = make_service(AUTH_ANONYMOUS_ENABLED="true", AUTH_PHONE_CONFIRM_REQUIRED="false")
     client, key = service.client, make_admin_key(service.parts, "users:write")
     user_id = sign_up_anonymously(client).user["id"]
-    own = {"phone": PHONE, "password": PLANTED}
-    assert client.put(f"/admin/users/{user_id}", json=own, headers=key.headers).status_code == 200
-    oauth.link(service, session_of(client, client.post("/token?grant_type=password", json=own)), "google")
-    removed = client.put(f"/admin/users/{user_id}", json={"phone": None}, headers=key.headers)
-    assert removed.json["email"] == GOOGLE["email"]
+    credentials = {"phone": PHONE, "password": PLANTED}
+    assert client.put(f"/admin/users/{user_id}", json=credentials, headers=key.headers).status_code == 200
+    oauth.link(
+        service, session_of(client, client.post("/token?grant_type=password", json=credentials)), "google"
+    )
+    response = client.put(f"/admin/users/{user_id}", json={"phone": None}, headers=key.headers)
+    assert response.json["email"] == GOOGLE["email"]
     assert_refused(promote(client, service_role, user_id), "email")

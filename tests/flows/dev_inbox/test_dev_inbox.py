@@ -107,8 +107,8 @@ class TestMessages:
             deliver()
             assert database.count("dev_inbox") == 500
         assert "oldest@example.com" not in [mail["recipient"] for mail in inbox(client)]
-        found = client.get("/dev/inbox?recipient=newest@example.com").json
-        assert [mail["recipient"] for mail in found] == ["newest@example.com"]
+        mails = client.get("/dev/inbox?recipient=newest@example.com").json
+        assert [mail["recipient"] for mail in mails] == ["newest@example.com"]
 
     def test_disabled_inbox_keeps_no_message(self, default_app, database):
         parts = default_app.extensions["latchkey"]
@@ -161,8 +161,8 @@ class TestAccess:
     def test_request_without_the_key_is_refused_also_from_this_machine(
         self, stranger, database, path, headers
     ):
-        refused = stranger.get(path, headers=headers)
-        assert (refused.status_code, refused.json["error_code"]) in REFUSED
+        response = stranger.get(path, headers=headers)
+        assert (response.status_code, response.json["error_code"]) in REFUSED
 
     @each_path
     @cases("key", ["", "x", INBOX_KEY[:-1], INBOX_KEY + "x", INBOX_KEY.upper(), "ü", "%ED%A0%80", "%00"])

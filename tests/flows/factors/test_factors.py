@@ -87,8 +87,8 @@ class TestEnrolling:
         session = set_up(alice.open_session(), "Phone")[1]
         enrol(stranger := bob.open_session())
         apps = [enrol(session) for _ in range(12)]
-        kept = [factor["id"] for factor in factors_of(session) if factor["status"] == "unverified"]
-        assert kept == [app.id for app in apps[2:]]
+        unverified_ids = [factor["id"] for factor in factors_of(session) if factor["status"] == "unverified"]
+        assert unverified_ids == [app.id for app in apps[2:]]
         assert_error(session.post(f"/factors/{apps[1].id}/challenge"), *GONE)
         assert verify(session, apps[2]).status_code == 200
         assert len(factors_of(session)) == 2
@@ -132,9 +132,9 @@ class TestCodes:
         # Steps further away are refused too. The next step may begin meanwhile.
         for steps in (-3, 3):
             assert_error(verify(session, app, app.code(steps)), *WRONG_CODE)
-        used = app.code(1)
-        assert verify(session, app, used).status_code == 200
-        for code in (app.code(), app.code(-1), used):
+        used_code = app.code(1)
+        assert verify(session, app, used_code).status_code == 200
+        for code in (app.code(), app.code(-1), used_code):
             assert_error(verify(session, app, code), *WRONG_CODE)
 
     def test_code_is_good_once_for_all_sessions(self, alice):
@@ -191,13 +191,13 @@ class TestChallenges:
 class TestSessions:
     def test_first_verification_ends_the_other_sessions_and_later_ones_none(self, alice, database):
         thief, session = alice.open_session(), alice.open_session()
-        planted = enrol(thief)
+        thiefs_app = enrol(thief)
         app, session = set_up(session)
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert database.value("SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL") == "factor_added"
         low = alice.open_session()
         # The factor that a thief began to enrol cannot be verified.
-        assert_error(low.post(f"/factors/{planted.id}/challenge"), *GONE)
+        assert_error(low.post(f"/factors/{thiefs_app.id}/challenge"), *GONE)
         raised(session, enrol(session))
         raised(alice.open_session(), app)
         assert low.get("/user").status_code == 200
@@ -228,7 +228,7 @@ class TestRemoving:
         phone, first = set_up(alice.open_session(), "Phone")
         _tablet, second = set_up(raised(alice.open_session(), phone), "Tablet")
         assert first.delete(f"/factors/{phone.id}").status_code == 200
-        assert [one.refreshed().claims["aal"] for one in (first, second)] == ["aal1", "aal2"]
+        assert [session.refreshed().claims["aal"] for session in (first, second)] == ["aal1", "aal2"]
 
     def test_unknown_factor_or_that_of_another_user_is_not_found(self, alice, bob):
         app, session = set_up(alice.open_session())
@@ -242,12 +242,12 @@ def test_service_role_lists_renames_and_removes_factors(alice, bob, client, serv
     app, session = set_up(alice.open_session(), "Phone")
     path = f"/admin/users/{alice.id}/factors"
     assert_ok(client.get(path, headers=service_role), session.user["factors"])
-    renamed = client.put(f"{path}/{app.id}", json={"friendly_name": "Work"}, headers=service_role)
+    response = client.put(f"{path}/{app.id}", json={"friendly_name": "Work"}, headers=service_role)
     (factor,) = session.user["factors"]
-    assert_ok(renamed, factor | {"friendly_name": "Work", "updated_at": A_TIMESTAMP})
+    assert_ok(response, factor | {"friendly_name": "Work", "updated_at": A_TIMESTAMP})
     assert_ok(client.delete(f"{path}/{app.id}", headers=service_role), {"id": app.id})
     assert_error(client.delete(f"{path}/{app.id}", headers=service_role), *GONE)
     assert factors_of(session) is None
-    unknown = f"/admin/users/{'0' * 8}-0000-0000-0000-{'0' * 12}/factors"
-    assert_error(client.get(unknown, headers=service_role), 404, "user_not_found")
-    assert_error(client.delete(f"{unknown}/{bob.id}", headers=service_role), 404, "user_not_found")
+    path_of_nobody = f"/admin/users/{'0' * 8}-0000-0000-0000-{'0' * 12}/factors"
+    assert_error(client.get(path_of_nobody, headers=service_role), 404, "user_not_found")
+    assert_error(client.delete(f"{path_of_nobody}/{bob.id}", headers=service_role), 404, "user_not_found")

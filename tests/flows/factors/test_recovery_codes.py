@@ -90,31 +90,34 @@ class TestOneSet:
     """The wire of `auth.mfa.recoveryCodes`."""
 
     def test_codes_are_generated_counted_used_regenerated_and_removed(self, alice, session, database):
-        own = {"id": alice.id, "type": "recovery_code"}
-        made = session.post(CODES, json={"friendly_name": "Drawer"})
-        codes = made.json["codes"]
-        assert_ok(made, own | {"friendly_name": "Drawer", "total": 10, "codes": codes})
+        owner = {"id": alice.id, "type": "recovery_code"}
+        response = session.post(CODES, json={"friendly_name": "Drawer"})
+        codes = response.json["codes"]
+        assert_ok(response, owner | {"friendly_name": "Drawer", "total": 10, "codes": codes})
         assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{16}", code) for code in codes)
         low = alice.open_session()
-        assert_ok(low.get(CODES), own | {"total": 10, "remaining": 10})
+        assert_ok(low.get(CODES), owner | {"total": 10, "remaining": 10})
         high = session_of(low.client, low.post(f"{CODES}/verify", json={"code": codes[0]}))
         assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "mfa/recovery_code")
-        assert_ok(high.get(CODES), own | {"total": 10, "remaining": 9})
-        again = session.post(f"{CODES}/regenerate")
-        assert_ok(again, own | {"friendly_name": "Drawer", "total": 10, "codes": again.json["codes"]})
-        assert not {*codes} & {*again.json["codes"]}
+        assert_ok(high.get(CODES), owner | {"total": 10, "remaining": 9})
+        new_response = session.post(f"{CODES}/regenerate")
+        assert_ok(
+            new_response,
+            owner | {"friendly_name": "Drawer", "total": 10, "codes": new_response.json["codes"]},
+        )
+        assert not {*codes} & {*new_response.json["codes"]}
         assert_error(low.post(f"{CODES}/verify", json={"code": codes[1]}), *WRONG_CODE)
         assert_ok(session.delete(CODES), {"id": alice.id})
         assert_error(session.get(CODES), *NO_CODES)
-        assert_error(low.post(f"{CODES}/verify", json={"code": again.json["codes"][0]}), *WRONG_CODE)
+        assert_error(low.post(f"{CODES}/verify", json={"code": new_response.json["codes"][0]}), *WRONG_CODE)
         kinds = database.all("SELECT kind FROM outbox WHERE channel = 'email'")
         assert "factor_removed" in {row.kind for row in kinds}
         assert database.count("audit_log", "action = 'recovery_codes_removed'") == 1
 
     def test_a_second_set_is_refused_and_the_first_stays(self, session, codes):
-        refused = session.post(CODES)
+        response = session.post(CODES)
         assert_error(
-            refused, 422, "mfa_verified_factor_exists", "There are recovery codes already; regenerate them"
+            response, 422, "mfa_verified_factor_exists", "There are recovery codes already; regenerate them"
         )
         assert use(session, codes[0]).status_code == 200
 

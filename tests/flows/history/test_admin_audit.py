@@ -15,7 +15,7 @@ ALICE, BOB = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-22
 
 
 @pytest.fixture
-def look(client, service_role):
+def list_audit(client, service_role):
     return lambda query="": client.get(f"/admin/audit{query}", headers=service_role)
 
 
@@ -38,7 +38,7 @@ def days(response):
 
 
 class TestList:
-    def test_act_has_all_its_members(self, look, database):
+    def test_act_has_all_its_members(self, list_audit, database):
         record(database, ALICE, "signed_in", method="password")
         entry = {
             "id": A_UUID,
@@ -54,22 +54,22 @@ class TestList:
             "request_id": REQUEST_ID,
             "details": {"method": "password"},
         }
-        response = look()
+        response = list_audit()
         assert_ok(response, {"data": [entry], "pagination": page_of(1, 20, 1, 1)})
         assert response.headers["X-Total-Count"] == "1"
-        only = "/admin/audit?page=1&per_page=20"
-        assert links(response) == {"first": only, "last": only}
+        url = "/admin/audit?page=1&per_page=20"
+        assert links(response) == {"first": url, "last": url}
 
-    def test_newest_acts_come_first_and_ties_are_broken_by_id(self, look, database, five):
-        assert days(look()) == [5, 4, 3, 2, 1]
+    def test_newest_acts_come_first_and_ties_are_broken_by_id(self, list_audit, database, five):
+        assert days(list_audit()) == [5, 4, 3, 2, 1]
         database.run("UPDATE audit_log SET at = '2026-01-01T00:00:00Z'")
-        ids = [look(f"?per_page=1&page={page}").json["data"][0]["id"] for page in range(1, 6)]
+        ids = [list_audit(f"?per_page=1&page={page}").json["data"][0]["id"] for page in range(1, 6)]
         assert ids == sorted(set(ids), reverse=True)
 
 
 class TestFilters:
     @cases(
-        ("query", "found"),
+        ("query", "expected_days"),
         [
             (f"user={ALICE}", [4, 3, 1]),
             ("user=33333333-3333-3333-3333-333333333333", []),
@@ -83,10 +83,10 @@ class TestFilters:
             ("since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3", [3]),
         ],
     )
-    def test_filters_are_exact_and_combined_with_and(self, look, five, query, found):
-        response = look(f"?{query}")
-        assert days(response) == found
-        assert response.json["pagination"]["total"] == len(found)
+    def test_filters_are_exact_and_combined_with_and(self, list_audit, five, query, expected_days):
+        response = list_audit(f"?{query}")
+        assert days(response) == expected_days
+        assert response.json["pagination"]["total"] == len(expected_days)
 
     @cases(
         ("names", "values"),
@@ -98,9 +98,9 @@ class TestFilters:
             ),
         ],
     )
-    def test_malformed_parameter_is_400(self, look, names, values):
+    def test_malformed_parameter_is_400(self, list_audit, names, values):
         for name, value in itertools.product(names, values):
-            assert_error(look(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
+            assert_error(list_audit(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
 
 
 @pytest.fixture(scope="class")
@@ -142,18 +142,18 @@ class TestManyRows:
         ],
     )
     @cases("offset", [0, 20])
-    def test_page_is_read_from_an_index_in_its_order(self, many, database_url, found, indexes, offset):
-        plan = plan_of(database_url, "list_audit", page_size=20, page_offset=offset, **found)
+    def test_page_is_read_from_an_index_in_its_order(self, many, database_url, filters, indexes, offset):
+        plan = plan_of(database_url, "list_audit", page_size=20, page_offset=offset, **filters)
         assert plan.indexes
         assert plan.indexes <= indexes
         assert plan.read_whole == set()
         # Acts of one request and rare acts of a user are few and may be sorted; everything else must come in
         # order.
-        assert not plan.sorts or found.keys() & {"request_id"} or found == ONE | RARE
+        assert not plan.sorts or filters.keys() & {"request_id"} or filters == ONE | RARE
 
     @cases("found", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])
-    def test_total_is_counted_from_an_index(self, many, database_url, found):
-        plan = plan_of(database_url, "count_audit", most=100_000, **found)
+    def test_total_is_counted_from_an_index(self, many, database_url, filters):
+        plan = plan_of(database_url, "count_audit", most=100_000, **filters)
         assert plan.read_whole == set()
 
     def test_total_is_counted_up_to_100_000(self, many, default_app, service_role):

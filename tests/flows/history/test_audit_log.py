@@ -21,7 +21,7 @@ from tests.support.users import PASSWORD, Person, refresh, sign_in
 WRONG_PASSWORD = "Wrong-Horse-1"
 
 
-def written(database: Rows) -> list[dict[str, Any]]:
+def rows_of_log(database: Rows) -> list[dict[str, Any]]:
     """Return the rows, the oldest first, without their ids and times."""
     rows = database.all("SELECT to_jsonb(audit_log) - 'id' - 'at' AS row FROM audit_log ORDER BY at, action")
     return [row.row for row in rows]
@@ -47,7 +47,7 @@ class TestAct:
         headers = {"X-Request-Id": "a-request-of-alice", "User-Agent": FIREFOX}
         body = {"email": alice.email, "password": PASSWORD}
         client.post("/token?grant_type=password", json=body, headers=headers, **at(HOME))
-        assert written(database) == [
+        assert rows_of_log(database) == [
             {
                 "action": "signed_in",
                 "reason": None,
@@ -69,27 +69,27 @@ class TestAct:
         session = carol.open_session()
         clear_history(database)
         client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
-        made = session.post("/admin/users", json={"email": "dave@example.com"}).json
+        new_user = session.post("/admin/users", json={"email": "dave@example.com"}).json
         client.post("/recover", json={"email": alice.email})
-        changed, created, requested = written(database)
-        assert entry_of(changed) == ["role_changed", alice.id, "service_role", None]
-        assert changed["details"] == {"old_role": "authenticated", "role": "admin"}
-        assert entry_of(created) == ["user_created", made["id"], "user", carol.id]
-        assert entry_of(requested) == ["message_requested", alice.id, "anonymous", None]
-        assert requested["details"] == {"purpose": "recovery", "is_sent": True}
+        change, creation, request = rows_of_log(database)
+        assert entry_of(change) == ["role_changed", alice.id, "service_role", None]
+        assert change["details"] == {"old_role": "authenticated", "role": "admin"}
+        assert entry_of(creation) == ["user_created", new_user["id"], "user", carol.id]
+        assert entry_of(request) == ["message_requested", alice.id, "anonymous", None]
+        assert request["details"] == {"purpose": "recovery", "is_sent": True}
 
     def test_audit_log_outlives_the_user_and_contains_no_secret(self, client, alice, database, outbox):
         session = alice.open_session()
         session.put("/user", json={"password": "New-Horse-2", "email": "new@example.com"})
-        sent = outbox.last("new@example.com")
-        type_in(client, "email_change", "new@example.com", sent.wrong_code)
-        follow(client, "email_change", sent.token)
+        message = outbox.last("new@example.com")
+        type_in(client, "email_change", "new@example.com", message.wrong_code)
+        follow(client, "email_change", message.token)
         text = str(database.all("SELECT * FROM audit_log"))
-        tokens = [sent.token, sent.code, session.access_token, session.refresh_token]
+        tokens = [message.token, message.code, session.access_token, session.refresh_token]
         assert [secret for secret in (PASSWORD, "New-Horse-2", *tokens) if secret in text] == []
         client.delete("/user", headers=session.authorization)
-        acts = [row["action"] for row in written(database)]
-        assert (acts[0], acts[-1], database.count("users")) == ("user_created", "user_deleted", 0)
+        actions = [row["action"] for row in rows_of_log(database)]
+        assert (actions[0], actions[-1], database.count("users")) == ("user_created", "user_deleted", 0)
 
 
 class TestRefusal:
@@ -101,23 +101,23 @@ class TestRefusal:
 
     def test_wrong_password_has_its_count_and_the_reason_beyond_the_limit(self, make_app, quiet, database):
         settings = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour"}
-        limited = make_app(**settings).test_client()
-        statuses = [quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code for _ in range(4)]
+        client = make_app(**settings).test_client()
+        statuses = [quiet.try_to_sign_in(WRONG_PASSWORD, client).status_code for _ in range(4)]
         assert statuses == [401, 401, 429, 429]
         assert refusals(database) == [
             ("sign_in_refused", "invalid_credentials", quiet.id, 2),
             ("sign_in_refused", "over_request_rate_limit", quiet.id, 2),
         ]
         # More rows when a minute ends between them.
-        row = [row for row in written(database) if row["reason"] == "invalid_credentials"][-1]
+        row = [row for row in rows_of_log(database) if row["reason"] == "invalid_credentials"][-1]
         assert entry_of(row) == ["sign_in_refused", quiet.id, "anonymous", None]
         assert row["details"] == {"tries": 2, "of": 2}
 
     def test_fifty_concurrent_refusals_are_one_row(self, quiet, database, app):
         answers = at_once(50, lambda _: quiet.try_to_sign_in(WRONG_PASSWORD, app.test_client()))
         assert {answer.status_code for answer in answers} <= {401, 503}
-        wrong = sum(answer.status_code == 401 for answer in answers)
-        assert sum(count for _, _, _, count in refusals(database)) == wrong > 0
+        refused_sign_ins = sum(answer.status_code == 401 for answer in answers)
+        assert sum(count for _, _, _, count in refusals(database)) == refused_sign_ins > 0
         # Two when a minute ended between them.
         assert database.count("audit_log", "reason IS NOT NULL") <= 2
 
@@ -137,15 +137,15 @@ class TestRefusal:
             ("sign_in_refused", "invalid_credentials", None, 1),
             ("sign_up_refused", "user_already_exists", quiet.id, 1),
         ]
-        assert "nobody@example.com" not in str(written(database))
+        assert "nobody@example.com" not in str(rows_of_log(database))
 
     def test_wrong_code_and_dead_link_are_recorded_by_user(self, client, service_role, outbox, database):
-        sent = send("magiclink", client, service_role, outbox)
-        type_in(client, "magiclink", sent.to, sent.wrong_code)
-        for token in (sent.token, sent.token, "a" * 43):
+        message = send("magiclink", client, service_role, outbox)
+        type_in(client, "magiclink", message.to, message.wrong_code)
+        for token in (message.token, message.token, "a" * 43):
             follow(client, "magiclink", token)
         assert refusals(database) == [
-            ("verification_refused", "otp_expired", sent.user_id, 2),
+            ("verification_refused", "otp_expired", message.user_id, 2),
             ("verification_refused", "otp_expired", None, 1),
         ]
 
@@ -173,15 +173,15 @@ class TestRefusal:
         self, client, alice, database
     ):
         app, session = set_up(alice.open_session(client))
-        own = database.value("SELECT id FROM identities")
+        identity_id = database.value("SELECT id FROM identities")
         database.run(
             "UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL"
         )
         database.run("UPDATE sessions SET factor_proved_at = created_at")
         clear_history(database)
         for code in (app.wrong_code(), app.code()):
-            session.delete(f"/user/identities/{own}", json={"factor_code": code})
-        assert [(row["reason"], row["details"]) for row in written(database)] == [
+            session.delete(f"/user/identities/{identity_id}", json={"factor_code": code})
+        assert [(row["reason"], row["details"]) for row in rows_of_log(database)] == [
             ("reauthentication_not_valid", {"tries": 1, "of": 20}),
             ("single_identity_not_deletable", {}),
         ]
@@ -190,7 +190,7 @@ class TestRefusal:
         session = quiet.sign_in()
         session.get("/admin/users")
         session.delete(f"/admin/users/{quiet.id}")
-        actors = {(row["actor"], row["actor_id"]) for row in written(database) if row["reason"]}
+        actors = {(row["actor"], row["actor_id"]) for row in rows_of_log(database) if row["reason"]}
         assert actors == {("user", quiet.id)}
         client.get("/admin/users", headers={"Authorization": "Bearer a-key-that-somebody-guesses"})
         client.get("/admin/users", headers={"apikey": "a-key-that-somebody-guesses"})
@@ -205,7 +205,7 @@ class TestRefusal:
         client.put("/user", json={})
         for path in ("/user", "/admin/users", "/nowhere"):
             client.get(path)
-        assert written(database) == []
+        assert rows_of_log(database) == []
 
     def test_response_is_the_same_when_the_refusal_cannot_be_recorded(self, alice, database):
         database.run("ALTER TABLE audit_log RENAME TO mislaid")
@@ -222,10 +222,10 @@ def test_documentation_lists_exactly_the_recorded_actions():
     code = " ".join(path.read_text() for path in paths if path.name != previous_release.FILE)
     quoted = re.findall(r"""["'][{]?([a-z_]+(?:, ?[a-z_]+)*)[}]?["']""", code)
     words = {word for each in quoted for word in each.replace(" ", "").split(",")}
-    acts = set(re.findall(r'\brecord\([^\[\]]*?[(,]\s*\["(\w+)"', code))
+    recorded = set(re.findall(r'\brecord\([^\[\]]*?[(,]\s*\["(\w+)"', code))
     document = (root / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
     cells = re.findall(r"^- (`[^:]+`)", document, re.MULTILINE)
-    listed = set(re.findall(r"\w+", " ".join(cells)))
-    missing = (acts | names("acts", "refused") & words) - listed
-    assert [f"docs/audit.md: the list of actions lacks {act}" for act in missing] == []
-    assert listed - words == set()
+    documented = set(re.findall(r"\w+", " ".join(cells)))
+    missing = (recorded | names("acts", "refused") & words) - documented
+    assert [f"docs/audit.md: the list of actions lacks {action}" for action in missing] == []
+    assert documented - words == set()

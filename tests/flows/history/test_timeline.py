@@ -42,27 +42,29 @@ def limit(text, **members):
 
 
 @pytest.fixture
-def tell(client, service_role):
+def get_timeline(client, service_role):
     return lambda id, query="": client.get(f"/admin/users/{id}/timeline{query}", headers=service_role)
 
 
 class TestSessions:
-    def test_sessions_have_beginnings_and_an_end_together(self, tell, database, alice, client, service_role):
+    def test_sessions_have_beginnings_and_an_end_together(
+        self, get_timeline, database, alice, client, service_role
+    ):
         session = alice.open_session()
         clear_history(database)
         database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
-        began = "session started with a password" + FROM
-        assert timeline_texts(tell(alice.id)) == [began]
+        beginning = "session started with a password" + FROM
+        assert timeline_texts(get_timeline(alice.id)) == [beginning]
         session.post("/logout")
         clear_history(database)
-        assert timeline_texts(tell(alice.id)) == [began, "session ended: signed out"]
+        assert timeline_texts(get_timeline(alice.id)) == [beginning, "session ended: signed out"]
         for _ in range(3):
             alice.sign_in()
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         clear_history(database)
-        assert timeline_texts(tell(alice.id))[-1] == "3 sessions ended: banned"
+        assert timeline_texts(get_timeline(alice.id))[-1] == "3 sessions ended: banned"
 
-    def test_acts_of_the_audit_log_replace_items_of_sessions(self, tell, database, alice):
+    def test_acts_of_the_audit_log_replace_items_of_sessions(self, get_timeline, database, alice):
         alice.sign_in()
         clear_history(database)
         database.run(
@@ -72,30 +74,32 @@ class TestSessions:
         record(database, alice.id, "refresh_token_reused")
         for column, action in (("created_at", "signed_in"), ("ended_at", "refresh_token_reused")):
             database.run(f"UPDATE audit_log SET at = {column} FROM sessions WHERE action = '{action}'")
-        assert timeline_texts(tell(alice.id)) == [
+        assert timeline_texts(get_timeline(alice.id)) == [
             "signed in with a password" + FROM,
             "session ended: refresh token reused after rotation" + FROM,
         ]
 
-    def test_expired_session_ends_at_its_expiry(self, tell, database, alice):
+    def test_expired_session_ends_at_its_expiry(self, get_timeline, database, alice):
         alice.sign_in()
         ages = "created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'"
         database.run(f"UPDATE sessions SET {ages}")
         clear_history(database)
-        response = tell(alice.id)
+        response = get_timeline(alice.id)
         assert timeline_texts(response) == [
             Like("the beginning", "session started with a password.*"),
             "session expired",
         ]
-        when = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
-        assert response.json["data"][0]["at"] == when
+        expired_at = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
+        assert response.json["data"][0]["at"] == expired_at
 
 
-def test_each_row_of_an_act_says_only_what_changed_by_its_name(tell, client, service_role, alice, database):
+def test_each_row_of_an_act_says_only_what_changed_by_its_name(
+    get_timeline, client, service_role, alice, database
+):
     clear_history(database)
     change = {"email": "new@example.com", "phone": PHONE, "role": "editor"}
     assert client.put(f"/admin/users/{alice.id}", json=change, headers=service_role).status_code == 200
-    sentences = {text.partition(", by ")[0] for text in timeline_texts(tell(alice.id))}
+    sentences = {text.partition(", by ")[0] for text in timeline_texts(get_timeline(alice.id))}
     assert {text for text in sentences if " changed" in text} == {
         "email changed from alice@example.com",
         "phone changed",
@@ -117,11 +121,13 @@ class TestMessages:
 
         return deliver
 
-    def test_queued_and_sent_mail_is_an_item_with_the_servers_reply(self, tell, alice, recover, deliver):
-        assert timeline_texts(tell(alice.id)) == [MAIL + "waiting to be sent"]
+    def test_queued_and_sent_mail_is_an_item_with_the_servers_reply(
+        self, get_timeline, alice, recover, deliver
+    ):
+        assert timeline_texts(get_timeline(alice.id)) == [MAIL + "waiting to be sent"]
         with MailServer() as server:
             deliver(server.url())
-        response = tell(alice.id)
+        response = get_timeline(alice.id)
         assert timeline_texts(response) == [MAIL + "accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"]
         details = {"id": A_UUID, "channel": "email", "recipient": alice.email, "outcome": "sent"}
         details |= {"attempts": 1, "last_error": None, "response": "127.0.0.1: 250 2.0.0 Ok: queued as 1"}
@@ -130,11 +136,11 @@ class TestMessages:
             item(kind="message", text=A_SENTENCE, name="recovery", details=details)
         ]
 
-    def test_delayed_or_refused_mail_has_the_reason(self, tell, alice, recover, deliver, database):
+    def test_delayed_or_refused_mail_has_the_reason(self, get_timeline, alice, recover, deliver, database):
         until = r"to be retried at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, after 1 attempt: "
         with BadMailServer("GREETING", "close") as server:
             deliver(f"smtp://127.0.0.1:{server.port}")
-        assert timeline_texts(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + until + ".+")]
+        assert timeline_texts(get_timeline(alice.id)) == [Like("the reason", re.escape(MAIL) + until + ".+")]
         for reply, sentence in (
             ("451 4.7.1 Greylisted", until + "RCPT TO 451 4.7.1 Greylisted"),
             ("550 5.1.1 No such user", "failed after 1 attempt: RCPT TO 550 5.1.1 No such user"),
@@ -143,49 +149,49 @@ class TestMessages:
             with MailServer() as server:
                 server.replies["RCPT"] = reply
                 deliver(server.url())
-            assert timeline_texts(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + sentence)]
+            assert timeline_texts(get_timeline(alice.id)) == [Like("the reason", re.escape(MAIL) + sentence)]
 
-    def test_sms_is_an_item_and_a_row_without_a_message_is_not(self, tell, alice, database, client):
+    def test_sms_is_an_item_and_a_row_without_a_message_is_not(self, get_timeline, alice, database, client):
         client.post("/recover", json={"email": "nobody@example.com"})
         clear_history(database)
         database.run("UPDATE outbox SET user_id = %(id)s", id=alice.id)
-        assert (database.count("outbox"), timeline_texts(tell(alice.id))) == (1, [])
+        assert (database.count("outbox"), timeline_texts(get_timeline(alice.id))) == (1, [])
         database.run(
             "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, response)"
             " VALUES (gen_random_uuid(), %(id)s, 'sms', 'sms', '+491701234567', 'sent', now(), 2, '201 SM42 queued')",
             id=alice.id,
         )
         sentence = "SMS (sign-in code) to +491701234567 accepted: 201 SM42 queued, after 2 attempts"
-        assert timeline_texts(tell(alice.id)) == [sentence]
+        assert timeline_texts(get_timeline(alice.id)) == [sentence]
 
-    def test_secrets_are_not_shown(self, tell, alice, outbox, client, deliver):
+    def test_secrets_are_not_shown(self, get_timeline, alice, outbox, client, deliver):
         client.post("/recover", json={"email": alice.email})
-        sent = outbox.last(alice.email)
+        message = outbox.last(alice.email)
         with MailServer() as server:
-            server.replies["DATA"] = f"250 your code is {sent.code}"
+            server.replies["DATA"] = f"250 your code is {message.code}"
             deliver(server.url())
-        text = tell(alice.id).text
-        assert [secret for secret in (sent.code, sent.token, PASSWORD) if secret in text] == []
+        text = get_timeline(alice.id).text
+        assert [secret for secret in (message.code, message.token, PASSWORD) if secret in text] == []
 
 
-def test_event_names_the_origin_or_the_id_of_a_deleted_webhook(tell, database, alice):
+def test_event_names_the_origin_or_the_id_of_a_deleted_webhook(get_timeline, database, alice):
     webhook = database.value(
         "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(),"
         " 'https://app.example.com/hooks?key=x', '{auth.login}', '') RETURNING id::text"
     )
     clear_history(database)
-    written = (
+    statement = (
         "SELECT record_acts_at(now(), '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}', '{}')"
     )
-    database.run(written, id=alice.id)
+    database.run(statement, id=alice.id)
     event = "event (sign-in) to https://app.example.com "
-    assert timeline_texts(tell(alice.id)) == [event + "waiting to be sent"]
-    sent = "outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
-    database.run(f"UPDATE outbox SET {sent}")
-    assert timeline_texts(tell(alice.id)) == [event + "accepted: 204 No Content"]
+    assert timeline_texts(get_timeline(alice.id)) == [event + "waiting to be sent"]
+    assignments = "outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
+    database.run(f"UPDATE outbox SET {assignments}")
+    assert timeline_texts(get_timeline(alice.id)) == [event + "accepted: 204 No Content"]
     database.run("DELETE FROM webhooks; UPDATE outbox SET outcome = 'void'")
     sentence = f"event (sign-in) to {webhook} not sent: the webhook was deleted"
-    assert timeline_texts(tell(alice.id)) == [sentence]
+    assert timeline_texts(get_timeline(alice.id)) == [sentence]
 
 
 class TestLimits:
@@ -194,31 +200,33 @@ class TestLimits:
         return make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
 
     @pytest.fixture
-    def counted(self, limited, service_role):
-        def counted(id, client=limited):
+    def limits_of(self, limited, service_role):
+        def limits_of(id, client=limited):
             return client.get(f"/admin/users/{id}/timeline", headers=service_role).json["limits"]
 
-        return counted
+        return limits_of
 
-    def test_wrong_passwords_are_counted_by_network_and_for_unknown_networks(self, limited, counted, alice):
+    def test_wrong_passwords_are_counted_by_network_and_for_unknown_networks(self, limited, limits_of, alice):
         for _ in range(3):
             alice.try_to_sign_in("wrong", limited)
-        by_network, by_strangers = sorted(counted(alice.id), key=lambda limit: limit["amount"])
+        by_network, by_strangers = sorted(limits_of(alice.id), key=lambda limit: limit["amount"])
         text = "3 of 10 wrong passwords for alice@example.com from 127.0.0.1"
-        of_alice = {"address": alice.email, "count": 3}
-        assert by_network == limit(text, **of_alice, network="127.0.0.1", amount=10)
+        members = {"address": alice.email, "count": 3}
+        assert by_network == limit(text, **members, network="127.0.0.1", amount=10)
         text = "3 of 100 .* from networks that are not known"
-        assert by_strangers == limit(text, **of_alice, amount=100)
+        assert by_strangers == limit(text, **members, amount=100)
         for _ in range(9):
             alice.try_to_sign_in("wrong", limited)
-        by_address, by_user = (limit for limit in counted(alice.id) if limit["network"])
+        by_address, by_user = (limit for limit in limits_of(alice.id) if limit["network"])
         used_up = {"network": "127.0.0.1", "count": 10, "amount": 10, "is_used_up": True}
         assert by_address == limit("10 of 10 .*", **used_up, address=alice.email)
         assert by_user == limit("10 of 10 .* for any of the user's addresses from 127.0.0.1", **used_up)
         assert by_address["text"].endswith("; further attempts are refused")
         assert by_user["text"].endswith("; further attempts are refused")
 
-    def test_other_addresses_and_ended_windows_are_left_out(self, limited, counted, alice, mallory, database):
+    def test_other_addresses_and_ended_windows_are_left_out(
+        self, limited, limits_of, alice, mallory, database
+    ):
         alice.sign_in(client=limited)
         for email in (
             "alice@example.com.evil.example",
@@ -227,18 +235,18 @@ class TestLimits:
             mallory.email,
         ):
             limited.post("/token?grant_type=password", json={"email": email, "password": "wrong"})
-        assert counted(alice.id) == []
+        assert limits_of(alice.id) == []
         alice.try_to_sign_in("wrong", limited)
         database.run("UPDATE failure_counts SET expires_at = now()")
-        assert counted(alice.id) == []
+        assert limits_of(alice.id) == []
 
-    def test_limit_of_messages_is_shown_only_when_used_up(self, limited, counted, alice):
+    def test_limit_of_messages_is_shown_only_when_used_up(self, limited, limits_of, alice):
         limited.post("/recover", json={"email": alice.email})
-        (only,) = counted(alice.id)
+        (shown_limit,) = limits_of(alice.id)
         used_up = {"network": "127.0.0.1", "count": 1, "amount": 1, "is_used_up": True}
-        assert only == limit("1 of 1 .*", **used_up, what="messages", address=alice.email)
+        assert shown_limit == limit("1 of 1 .*", **used_up, what="messages", address=alice.email)
 
-    def test_used_up_totals_of_configured_windows_are_shown(self, make_app, counted, service_role, alice):
+    def test_used_up_totals_of_configured_windows_are_shown(self, make_app, limits_of, service_role, alice):
         def client(**limits):
             return make_app(AUTH_RATE_LIMITS_ENABLED="true", **limits).test_client()
 
@@ -246,38 +254,38 @@ class TestLimits:
         by_day.post("/otp", json={"phone": PHONE})
         by_day.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
         total = {"count": 1, "amount": 1, "is_used_up": True}
-        invitations, messages = counted(alice.id, by_day)
+        invitations, messages = limits_of(alice.id, by_day)
         assert invitations == limit("1 of 1 invitations in total", **total, what="invitations")
         assert messages == limit("1 of 1 SMS in total", **total, what="messages")
         assert invitations["text"].endswith("; further ones are refused")
         assert messages["text"].endswith("; no more are sent")
         by_hour = client(AUTH_RATE_LIMIT_SMS_TOTAL="1 per hour", AUTH_RATE_LIMIT_INVITE="1 per hour")
-        assert counted(alice.id, by_hour) == []
+        assert limits_of(alice.id, by_hour) == []
 
 
 class TestList:
-    def test_items_are_listed_the_newest_first_without_a_change(self, tell, alice, database):
+    def test_items_are_listed_the_newest_first_without_a_change(self, get_timeline, alice, database):
         alice.open_session().put("/user", json={"data": {"a": 1}})
         before = database.everything()
-        response = tell(alice.id)
+        response = get_timeline(alice.id)
         times = [item["at"] for item in response.json["data"]]
         assert times == sorted(times, reverse=True)
         assert_ok(response, {"data": ANYTHING, "limits": [], "pagination": page_of(1, 20, len(times), 1)})
         assert response.headers["X-Total-Count"] == str(len(times))
         assert database.everything() == before
 
-    def test_acts_of_one_request_are_in_logical_order(self, tell, database, alice):
+    def test_acts_of_one_request_are_in_logical_order(self, get_timeline, database, alice):
         clear_history(database)
         acts = ("signed_in", "email_confirmed", "user_created")
         record(database, alice.id, *acts, origin={"actor": "user", "actor_id": alice.id})
         expected = ["user created" + FROM, "email confirmed" + FROM, "signed in" + FROM]
-        assert timeline_texts(tell(alice.id)) == expected
-        pages = [timeline_texts(tell(alice.id, f"?per_page=1&page={page}")) for page in (3, 2, 1)]
+        assert timeline_texts(get_timeline(alice.id)) == expected
+        pages = [timeline_texts(get_timeline(alice.id, f"?per_page=1&page={page}")) for page in (3, 2, 1)]
         assert pages == [[sentence] for sentence in expected]
 
-    def test_unknown_user_is_404(self, tell):
+    def test_unknown_user_is_404(self, get_timeline):
         for id in (NO_ID, "1", "alice@example.com", NO_ID.replace("-", "")):
-            assert_error(tell(id), 404, "user_not_found")
+            assert_error(get_timeline(id), 404, "user_not_found")
 
 
 @pytest.fixture(scope="class")
@@ -323,13 +331,13 @@ class TestManyRows:
         ],
     )
     def test_indexes_find_the_rows(self, many, database_url, statement, parameters, read_whole):
-        about = {"user_id": many, "refresh_token_lifetime": self.LIFETIME}
-        assert plan_of(database_url, statement, **parameters, **about).read_whole <= read_whole
+        user_parameters = {"user_id": many, "refresh_token_lifetime": self.LIFETIME}
+        assert plan_of(database_url, statement, **parameters, **user_parameters).read_whole <= read_whole
 
     @cases("kind", [None, "act", "refusal"])
     @cases("cursor", [{}, {"before_at": "2100-01-01", "before_place": 1, "before_id": NO_ID}])
     def test_indexes_find_a_page_of_keys(self, many, database_url, kind, cursor):
-        about = {"user_id": many, "page_size": 25, "refresh_token_lifetime": self.LIFETIME}
-        plan = plan_of(database_url, "list_timeline_before", kind=kind, **about, **cursor)
+        user_parameters = {"user_id": many, "page_size": 25, "refresh_token_lifetime": self.LIFETIME}
+        plan = plan_of(database_url, "list_timeline_before", kind=kind, **user_parameters, **cursor)
         assert plan.read_whole <= {"webhooks"}
         assert kind or plan.indexes >= {"sessions_user_id", "sessions_user_id_ended_at"}

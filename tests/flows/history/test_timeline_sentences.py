@@ -124,27 +124,29 @@ REFUSED = {
 
 
 @pytest.fixture
-def tell(client, service_role):
+def get_timeline(client, service_role):
     return lambda id: client.get(f"/admin/users/{id}/timeline", headers=service_role)
 
 
 class TestSentences:
     @cases(("action", "details", "sentence"), ACTS)
-    def test_act_has_a_sentence(self, tell, database, alice, action, details, sentence):
+    def test_act_has_a_sentence(self, get_timeline, database, alice, action, details, sentence):
         clear_history(database)
         record(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
-        assert timeline_texts(tell(alice.id)) == [sentence + FROM]
+        assert timeline_texts(get_timeline(alice.id)) == [sentence + FROM]
 
-    @cases(("action", "reason", "details", "why"), REFUSALS)
-    def test_refusal_has_a_sentence_with_its_count(self, tell, database, alice, action, reason, details, why):
+    @cases(("action", "reason", "details", "cause"), REFUSALS)
+    def test_refusal_has_a_sentence_with_its_count(
+        self, get_timeline, database, alice, action, reason, details, cause
+    ):
         clear_history(database)
         refuse(database, alice.id, action, reason, **details)
-        assert timeline_texts(tell(alice.id)) == [f"{REFUSED[action]}: {why}{FROM}"]
+        assert timeline_texts(get_timeline(alice.id)) == [f"{REFUSED[action]}: {cause}{FROM}"]
         database.run("UPDATE audit_log SET count = 40")
-        many = f"{REFUSED[action]}: {why} (40 times in a minute){FROM}"
-        assert timeline_texts(tell(alice.id)) == [many]
+        sentence = f"{REFUSED[action]}: {cause} (40 times in a minute){FROM}"
+        assert timeline_texts(get_timeline(alice.id)) == [sentence]
 
-    def test_maker_of_a_user_is_named_once(self, tell, database, alice):
+    def test_maker_of_a_user_is_named_once(self, get_timeline, database, alice):
         clear_history(database)
         record(
             database,
@@ -153,7 +155,9 @@ class TestSentences:
             origin={"actor": "service_role", "ip": None},
             by="administrator",
         )
-        assert timeline_texts(tell(alice.id)) == ["user created by an administrator, the service role key"]
+        assert timeline_texts(get_timeline(alice.id)) == [
+            "user created by an administrator, the service role key"
+        ]
 
     @cases(
         ("origin", "sentence"),
@@ -173,10 +177,10 @@ class TestSentences:
             ({"actor": "service", "ip": None, "user_agent": None}, "banned, by the service itself"),
         ],
     )
-    def test_sentence_names_actor_and_network(self, tell, database, alice, origin, sentence):
+    def test_sentence_names_actor_and_network(self, get_timeline, database, alice, origin, sentence):
         clear_history(database)
         record(database, alice.id, "banned", origin=origin)
-        assert timeline_texts(tell(alice.id)) == [sentence]
+        assert timeline_texts(get_timeline(alice.id)) == [sentence]
 
     def test_every_reason_has_words(self):
         codes = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])

@@ -60,15 +60,15 @@ class TestActiveToken:
         client = make_app(AUTH_TOKEN_CLAIMS=claims, AUTH_API_KEYS="true").test_client()
         database.run('UPDATE users SET app_metadata = \'{"roles": ["editor"]}\'')
         session = alice.open_session(client)
-        of_key = token_of(client, make_key(session)[1])
+        key_token = token_of(client, make_key(session)[1])
         body = {"role": "staff", "app_metadata": {"roles": ["reader"]}, "user_metadata": {"name": "A"}}
         assert client.put(f"/admin/users/{alice.id}", json=body, headers=service_role).status_code == 200
-        for token in (session.access_token, of_key):
+        for token in (session.access_token, key_token):
             answer = client.post("/introspect", json={"token": token}, headers=service_role).json
             before = claims_of(token)
             assert answer.keys() == before.keys() | {"active"}
-            changed = {name for name in before if answer[name] != before[name]}
-            assert changed == {"role", "roles", "app_metadata", "user_metadata"}
+            names = {name for name in before if answer[name] != before[name]}
+            assert names == {"role", "roles", "app_metadata", "user_metadata"}
             assert (answer["role"], answer["roles"]) == ("staff", ["reader"])
 
 
@@ -83,7 +83,7 @@ class TestInactiveToken:
             assert_ok(send_form(b"token=" + encoded), INACTIVE)
 
     def test_forged_expired_or_other_token_is_inactive(self, introspect, alice, bob, app):
-        session, others = alice.open_session(), bob.open_session()
+        session, bobs_session = alice.open_session(), bob.open_session()
         head, payload, signature = session.access_token.split(".")
         issue = functools.partial(issue_token, app)
         issued_at = session.claims["iat"]
@@ -94,7 +94,7 @@ class TestInactiveToken:
             f"{payload}.{payload}.{signature}",
             session.refresh_token,
             issue(session.user, session.id, issued_at - 3601),
-            issue(session.user, others.id, issued_at),
+            issue(session.user, bobs_session.id, issued_at),
         ):
             assert_ok(introspect(token), INACTIVE)
         assert introspect(issue(session.user, session.id, issued_at)).json["active"] is True
@@ -125,8 +125,8 @@ class TestRefusals:
     def test_oversized_form_is_refused(self, send_form):
         message = "The body is larger than 32 KiB"
         members = {"error": "invalid_request", "error_description": message}
-        refused = send_form(b"token=" + b"x" * 32 * 1024)
-        assert_error(refused, 413, "request_entity_too_large", message, **members)
+        response = send_form(b"token=" + b"x" * 32 * 1024)
+        assert_error(response, 413, "request_entity_too_large", message, **members)
         assert_error(send_form(b"token=x" + b"&x=" * 100), 400, "bad_json", **OAUTH)
 
 
@@ -134,15 +134,15 @@ class TestClients:
     """Clients authenticate by HTTP Basic or in the form, and see tokens that concern them."""
 
     @pytest.fixture
-    def of_client(self, client, database, alice):
+    def token_and_owner(self, client, database, alice):
         """The access token of a client for a resource, and that client."""
         owner = make_client(database)
         return tokens_of(client, database, owner, alice, resource=RESOURCE)["access_token"], owner
 
     def test_client_sees_its_own_tokens_and_those_for_its_resources(
-        self, client, database, of_client, introspect
+        self, client, database, token_and_owner, introspect
     ):
-        token, owner = of_client
+        token, owner = token_and_owner
         expected = {"active": True} | claims_of(token)
         before = database.everything()
         assert_ok(introspect(token), expected)
@@ -153,13 +153,13 @@ class TestClients:
             assert_ok(api.post(client, "/introspect", token=token), expected)
         stranger = make_client(database, resources=[owner.id, RESOURCE[:-1]], introspects_sessions=True)
         assert_ok(stranger.post(client, "/introspect", token=token), INACTIVE)
-        as_json = client.post("/introspect", json={"token": token}, headers=owner.basic)
-        assert_ok(as_json, expected)
+        response = client.post("/introspect", json={"token": token}, headers=owner.basic)
+        assert_ok(response, expected)
 
     def test_client_sees_sessions_only_if_it_was_created_for_that(self, client, database, alice):
         session = alice.open_session()
-        for may, expected in ((False, INACTIVE), (True, {"active": True} | session.claims)):
-            api = make_client(database, introspects_sessions=may)
+        for introspects_sessions, expected in ((False, INACTIVE), (True, {"active": True} | session.claims)):
+            api = make_client(database, introspects_sessions=introspects_sessions)
             assert_ok(api.post(client, "/introspect", token=session.access_token), expected)
             for other in (session.refresh_token, "nonsense"):
                 assert_ok(api.post(client, "/introspect", token=other), INACTIVE)
@@ -179,15 +179,15 @@ class TestClients:
             assert_ok(introspect(token), INACTIVE)
 
     def test_other_tokens_of_clients_and_ended_ones_are_inactive(
-        self, client, database, parts, of_client, introspect
+        self, client, database, parts, token_and_owner, introspect
     ):
-        token, owner = of_client
+        token, owner = token_and_owner
         claims = claims_of(token)
-        named = {name: claims[name] for name in ("sub", "aud", "client_id", "scope", "session_id")}
-        expired = parts.client_tokens.issue(named, issued_at=claims["iat"] - 3600, lifetime=3600)
+        members = {name: claims[name] for name in ("sub", "aud", "client_id", "scope", "session_id")}
+        expired = parts.client_tokens.issue(members, issued_at=claims["iat"] - 3600, lifetime=3600)
         refresh_token = parts.client_refresh_tokens.make(claims["session_id"], 0)
         foreign = parts.client_tokens.issue(
-            named | {"client_id": make_client(database).id}, issued_at=claims["iat"], lifetime=60
+            members | {"client_id": make_client(database).id}, issued_at=claims["iat"], lifetime=60
         )
         for other in (expired, refresh_token, foreign):
             assert_ok(introspect(other), INACTIVE)
@@ -195,14 +195,14 @@ class TestClients:
         for answer in (introspect(token), owner.post(client, "/introspect", token=token)):
             assert_ok(answer, INACTIVE)
 
-    def test_client_that_does_not_authenticate_is_refused(self, client, database, of_client):
-        token, owner = of_client
+    def test_client_that_does_not_authenticate_is_refused(self, client, database, token_and_owner):
+        token, owner = token_and_owner
         public = make_client(database, token_endpoint_auth_method="none")
         for imposter in (Client(owner.id, "wrong"), Client(owner.id, None, "none"), public):
             assert_refused(imposter.post(client, "/introspect", token=token), "invalid_client", 401)
         # Credentials in JSON are no credentials here.
-        own = {"client_id": owner.id, "client_secret": owner.secret, "token": token}
-        assert_error(client.post("/introspect", json=own), 401, "no_authorization", details=A_SENTENCE)
+        body = {"client_id": owner.id, "client_secret": owner.secret, "token": token}
+        assert_error(client.post("/introspect", json=body), 401, "no_authorization", details=A_SENTENCE)
 
     def test_without_the_provider_only_the_service_role_key_introspects(self, make_app, database):
         client, api = make_app(AUTH_OAUTH_SERVER="false").test_client(), make_client(database)
