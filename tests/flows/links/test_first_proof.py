@@ -78,9 +78,9 @@ def test_password_of_the_sign_up_is_removed(lax, outbox, service_role, database)
     assert has_no_mail_proof(database)
     # A second proof removes nothing.
     assert dave.put("/user", json={"password": PASSWORD}).status_code == 200
-    again = session_of(lax, by_recovery(lax, outbox, service_role))
+    second_session = session_of(lax, by_recovery(lax, outbox, service_role))
     assert sign_in(lax, DAVE, PASSWORD).status_code == 200
-    assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
+    assert (dave.get("/user").status_code, second_session.get("/user").status_code) == (200, 200)
 
 
 def by_the_sign_ups_own_link(client, outbox, service_role):
@@ -101,8 +101,8 @@ def by_an_administrators_date(client, outbox, service_role):
 
 
 def confirm(client, service_role, **body):
-    (found,) = client.get(f"/admin/users?email={DAVE}", headers=service_role).json["data"]
-    return client.put(f"/admin/users/{found['id']}", json=body, headers=service_role)
+    (created,) = client.get(f"/admin/users?email={DAVE}", headers=service_role).json["data"]
+    return client.put(f"/admin/users/{created['id']}", json=body, headers=service_role)
 
 
 @pytest.mark.parametrize(
@@ -155,30 +155,30 @@ class TestPhone:
         mallory.put("/user", json={"email": "mallory@evil.example"})
         assert hand_in(lax, "email_change", outbox.last("mallory@evil.example").token).status_code == 200
         dave = by_sms(lax, outbox)
-        after = dave.get("/user").json
-        assert (after["email"], after["phone_confirmed_at"]) == (None, A_TIMESTAMP)
-        assert [each["provider"] for each in after["identities"]] == ["phone"]
+        user_object = dave.get("/user").json
+        assert (user_object["email"], user_object["phone_confirmed_at"]) == (None, A_TIMESTAMP)
+        assert [each["provider"] for each in user_object["identities"]] == ["phone"]
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(sign_in(lax, "mallory@evil.example", MALLORYS_PASSWORD), 401, "invalid_credentials")
         lax.post("/magiclink", json={"email": "mallory@evil.example"})
-        opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
-        assert opened.json["user"]["id"] != dave.user["id"]
+        response = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
+        assert response.json["user"]["id"] != dave.user["id"]
 
     def test_first_proof_voids_undo_links_to_a_removed_phone(self, lax, outbox):
         mallory = sign_up(lax, email=DAVE)
         for phone in (PHONE, OTHER_PHONE):
             mallory.put("/user", json={"phone": phone})
             assert type_in(lax, "phone_change", phone, outbox.last(phone).code).status_code == 200
-        undo = outbox.last(PHONE, "phone_changed").token
+        undo_token = outbox.last(PHONE, "phone_changed").token
         dave = session_of(lax, by_magiclink(lax, outbox, None))
-        assert fragment(press(lax, "undo", undo)) == EXPIRED
+        assert fragment(press(lax, "undo", undo_token)) == EXPIRED
         assert dave.get("/user").json["phone"] is None
 
     def test_first_proof_of_one_address_removes_the_other_unproved_one(self, client, service_role, outbox):
-        made = client.post("/admin/users", json={"email": DAVE, "phone": PHONE}, headers=service_role).json
-        after = by_sms(client, outbox).get("/user").json
-        assert (after["id"], after["email"], after["phone"]) == (made["id"], None, PHONE)
-        assert [entry["provider"] for entry in after["identities"]] == ["phone"]
+        created = client.post("/admin/users", json={"email": DAVE, "phone": PHONE}, headers=service_role).json
+        user_object = by_sms(client, outbox).get("/user").json
+        assert (user_object["id"], user_object["email"], user_object["phone"]) == (created["id"], None, PHONE)
+        assert [entry["provider"] for entry in user_object["identities"]] == ["phone"]
 
 
 # The requests that make a user with Dave's address, who is not that of a sign-up.

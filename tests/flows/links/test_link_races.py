@@ -21,12 +21,12 @@ def succeeded(response):
     return response.status_code == 200
 
 
-def full_queue(type):
+def number_of_requests(type):
     """Fifty requests for the types that most users meet, and fewer for the others, which share their code."""
     return 50 if type in ("magiclink", "sms") else 20
 
 
-def wins(answers):
+def count_successes(answers):
     return [succeeded(answer) for answer in answers].count(True)
 
 
@@ -43,8 +43,10 @@ class TestRequestsAtOnce:
         message = ask(type)
         before = database.count("sessions")
         ways = (follow, press, hand_in)
-        answers = at_once(full_queue(type), lambda number: ways[number % 3](server, type, message.token))
-        assert wins(answers) == 1
+        answers = at_once(
+            number_of_requests(type), lambda number: ways[number % 3](server, type, message.token)
+        )
+        assert count_successes(answers) == 1
         signs_in = type != "email_change" or 200 in [answer.status_code for answer in answers]
         assert database.count("sessions") == before + signs_in
         assert database.count("one_time_tokens", "purpose <> 'undo' AND spent_at IS NULL") == 0
@@ -53,8 +55,8 @@ class TestRequestsAtOnce:
     def test_code_succeeds_once(self, server, ask, database, type):
         message = ask(type)
         before = database.count("sessions")
-        answers = at_once(full_queue(type), lambda _: type_in(server, type, message.to, message.code))
-        assert wins(answers) == 1
+        answers = at_once(number_of_requests(type), lambda _: type_in(server, type, message.to, message.code))
+        assert count_successes(answers) == 1
         assert database.count("sessions") == before + 1
 
     def test_one_of_three_links_and_a_code_of_a_user_succeeds(self, server, client, ask, outbox, database):
@@ -62,12 +64,12 @@ class TestRequestsAtOnce:
         ask("magiclink")
         for request in ("/recover", "/magiclink"):
             client.post(request, json={"email": "erin@example.com"})
-        sent = outbox.sent()
-        acts = [
-            *(lambda message=message: follow(server, message.kind, message.token) for message in sent),
-            lambda: type_in(server, "magiclink", sent[-1].to, sent[-1].code),
+        messages = outbox.sent()
+        requests = [
+            *(lambda message=message: follow(server, message.kind, message.token) for message in messages),
+            lambda: type_in(server, "magiclink", messages[-1].to, messages[-1].code),
         ]
-        assert wins(at_once(24, lambda number: acts[number % 4]())) == 1
+        assert count_successes(at_once(24, lambda number: requests[number % 4]())) == 1
         assert database.count("sessions") == 1
 
     def test_nonce_succeeds_once(self, server, alice, outbox, database):
@@ -87,8 +89,10 @@ class TestConcurrentGuesses:
     def test_code_allows_five_of_fifty_concurrent_guesses(self, server, ask, database, type):
         message = ask(type)
         guesses = [f"{number:06}" for number in range(60) if f"{number:06}" != message.code]
-        answers = at_once(full_queue(type), lambda number: type_in(server, type, message.to, guesses[number]))
-        assert [answer.status_code for answer in answers] == [403] * full_queue(type)
+        answers = at_once(
+            number_of_requests(type), lambda number: type_in(server, type, message.to, guesses[number])
+        )
+        assert [answer.status_code for answer in answers] == [403] * number_of_requests(type)
         assert counted(database, f"code {message.to} 127.0.0.1") == 5
         assert_error(type_in(server, type, message.to, message.code), 403, "otp_expired")
         assert succeeded(follow(server, type, message.token))
@@ -99,9 +103,9 @@ class TestConcurrentGuesses:
             "INSERT INTO failure_counts VALUES (%(key)s, 18, now() + interval '1 day')",
             key=f"code {first.to}",
         )
-        wrong = f"{(int(first.code) + 7) % 1_000_000:06}"
+        wrong_code = f"{(int(first.code) + 7) % 1_000_000:06}"
         types = ["magiclink", "recovery", "signup", "email", "email_change"]
-        at_once(30, lambda number: type_in(server, types[number % 5], first.to, wrong))
+        at_once(30, lambda number: type_in(server, types[number % 5], first.to, wrong_code))
         client.post("/recover", json={"email": first.to})
         message = outbox.last(kind="recovery")
         assert_error(type_in(server, "recovery", message.to, message.code), 403, "otp_expired")
@@ -125,8 +129,8 @@ class TestConcurrentRequestsOfLinks:
         answers = at_once(20, lambda _: server.post("/admin/generate_link", json=body, headers=service_role))
         assert {answer.status_code for answer in answers} <= {200, 409}
         assert [database.count(table) for table in ("users", "identities")] == [1, 1]
-        good = [answer.json["hashed_token"] for answer in answers if answer.status_code == 200]
-        assert wins([hand_in(server, "invite", token) for token in good]) == 1
+        tokens = [answer.json["hashed_token"] for answer in answers if answer.status_code == 200]
+        assert count_successes([hand_in(server, "invite", token) for token in tokens]) == 1
 
 
 @pytest.mark.parametrize("codes_wait", [False, True])
@@ -134,25 +138,25 @@ def test_new_email_is_either_confirmed_or_withdrawn(server, alice, outbox, datab
     """Fifty requests at once, or codes once the first request that withdraws the change is answered."""
     session, withdrawn = alice.open_session(), Event()
     session.put("/user", json={"email": NEW_EMAIL})
-    code, here = outbox.last().code, session.on(server)
+    code, server_session = outbox.last().code, session.on(server)
 
-    def act(number):
+    def withdraw_or_confirm(number):
         if number % 2 == 0:
-            answer = here.put("/user", json={"email": alice.email})
+            answer = server_session.put("/user", json={"email": alice.email})
             withdrawn.set()
             return answer
         if codes_wait:
             assert withdrawn.wait(60)
         return type_in(server, "email_change", NEW_EMAIL, code)
 
-    answers = at_once(50, act)
-    puts, made = answers[::2], wins(answers[1::2])
-    assert {answer.status_code for answer in puts} == {200}
-    assert made in ((0,) if codes_wait else (0, 1))
+    answers = at_once(50, withdraw_or_confirm)
+    withdrawals, successes = answers[::2], count_successes(answers[1::2])
+    assert {answer.status_code for answer in withdrawals} == {200}
+    assert successes in ((0,) if codes_wait else (0, 1))
     # No answer claims that the old address stays if another says that the new one is confirmed.
-    assert {answer.json["email"] for answer in puts} == {NEW_EMAIL if made else alice.email}
-    assert {answer.json["new_email"] for answer in puts} == {alice.email if made else None}
-    assert database.value("SELECT email FROM users") == (NEW_EMAIL if made else alice.email)
+    assert {answer.json["email"] for answer in withdrawals} == {NEW_EMAIL if successes else alice.email}
+    assert {answer.json["new_email"] for answer in withdrawals} == {alice.email if successes else None}
+    assert database.value("SELECT email FROM users") == (NEW_EMAIL if successes else alice.email)
 
 
 # Requests that void Alice's links: by herself, or by an administrator; DELETE without a body.
@@ -175,8 +179,11 @@ class TestRacesWithRequestsThatVoidLinks:
 
         def run(id, first, second):
             with database.locked("users", id) as lock:
-                started = [lock.start(lambda act=act: act(app.test_client())) for act in (first, second)]
-            answers = [future.result() for future in started]
+                futures = [
+                    lock.start(lambda request=request: request(app.test_client()))
+                    for request in (first, second)
+                ]
+            answers = [future.result() for future in futures]
             assert [answer for answer in answers if answer.status_code >= 500] == []
             return answers
 
@@ -191,62 +198,71 @@ class TestRacesWithRequestsThatVoidLinks:
     def void(self, alice, service_role, session):
         """Return a function that makes the request of a name, as a function of a client."""
 
-        def act(name):
+        def request_of(name):
             url, body = VOIDING[name]
             headers = session.authorization if url == "/user" else service_role
             method = "DELETE" if body is None else "PUT"
             return lambda c: c.open(url.format(alice.id), method=method, json=body, headers=headers)
 
-        return act
+        return request_of
 
     @pytest.mark.parametrize("name", VOIDING)
     @pytest.mark.parametrize("by", ["link", "code"])
-    def test_link_or_code_fails_after_it(self, alice, session, message, database, race, void, name, by):
+    def test_link_or_code_fails_after_it(self, alice, session, message, database, race, void, name, way):
         def verify(c):
-            if by == "link":
+            if way == "link":
                 return follow(c, "magiclink", message.token)
             return type_in(c, "magiclink", alice.email, message.code)
 
-        ended, verified = race(alice.id, void(name), verify)
-        assert ended.status_code == 200
-        assert not succeeded(verified)
+        voided, verification = race(alice.id, void(name), verify)
+        assert voided.status_code == 200
+        assert not succeeded(verification)
         assert database.count("sessions", "ended_at IS NULL AND id <> %(id)s", id=session.id) == 0
 
     @pytest.mark.parametrize("name", VOIDING)
     def test_session_of_a_link_used_before_it_ends(self, client, alice, message, race, void, name):
-        verified, ended = race(alice.id, lambda c: follow(c, "magiclink", message.token), void(name))
-        assert succeeded(verified)
-        assert ended.status_code == 200
-        made = Session(client, fragment(verified)["access_token"], fragment(verified)["refresh_token"], {})
-        assert made.get("/user").status_code in (401, 403)
-        assert made.refresh().status_code == 400
+        verification, voided = race(alice.id, lambda c: follow(c, "magiclink", message.token), void(name))
+        assert succeeded(verification)
+        assert voided.status_code == 200
+        session = Session(
+            client, fragment(verification)["access_token"], fragment(verification)["refresh_token"], {}
+        )
+        assert session.get("/user").status_code in (401, 403)
+        assert session.refresh().status_code == 400
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_sign_up_is_not_replaced_by_another_around_its_link(self, client, outbox, database, race, order):
-        made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
+    def test_sign_up_is_not_replaced_by_another_around_its_link(
+        self, client, outbox, database, race, first_index
+    ):
+        user_id = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
-        again = {"email": DAVE, "password": NEW_PASSWORD}
-        acts = [lambda c: c.post("/signup", json=again), lambda c: press(c, "signup", token)]
-        answers = race(made, acts[order], acts[1 - order])
-        assert answers[order].status_code == 201
-        assert succeeded(answers[1 - order])
-        assert database.all("SELECT id::text FROM users") == [(made,)]
+        second = {"email": DAVE, "password": NEW_PASSWORD}
+        requests = [lambda c: c.post("/signup", json=second), lambda c: press(c, "signup", token)]
+        answers = race(user_id, requests[first_index], requests[1 - first_index])
+        assert answers[first_index].status_code == 201
+        assert succeeded(answers[1 - first_index])
+        assert database.all("SELECT id::text FROM users") == [(user_id,)]
         assert sign_in(client, DAVE).status_code == 200
         assert sign_in(client, DAVE, NEW_PASSWORD).status_code == 401
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_first_of_confirming_and_declining_a_sign_up_wins(self, client, outbox, database, race, order):
-        made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
+    def test_first_of_confirming_and_declining_a_sign_up_wins(
+        self, client, outbox, database, race, first_index
+    ):
+        user_id = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
-        acts = [lambda c: press(c, "signup", token, action="decline"), lambda c: follow(c, "signup", token)]
-        answers = race(made, acts[order], acts[1 - order])
-        if order == 0:
+        requests = [
+            lambda c: press(c, "signup", token, action="decline"),
+            lambda c: follow(c, "signup", token),
+        ]
+        answers = race(user_id, requests[first_index], requests[1 - first_index])
+        if first_index == 0:
             assert answers[0].status_code == 303
             assert not succeeded(answers[1])
         else:
             assert succeeded(answers[0])
             assert answers[1].status_code == 403
-        assert database.count("users") == order
+        assert database.count("users") == first_index
 
     @pytest.mark.parametrize(("kind", "address"), [("email", NEW_EMAIL), ("phone", PHONE)])
     def test_requests_for_a_change_do_not_deadlock(self, make_app, alice, outbox, database, kind, address):
@@ -257,9 +273,9 @@ class TestRacesWithRequestsThatVoidLinks:
         count = "SELECT FROM failure_counts WHERE key = %s FOR UPDATE"
         resend = {"type": f"{kind}_change", kind: address}
         with database.locked("failure_counts", f"message {address} 3600", count) as lock:
-            again = lock.start(lambda: app.test_client().post("/resend", json=resend))
-            asked = lock.start(lambda: session.on(app.test_client()).put("/user", json={kind: address}))
-        assert (again.result().status_code, asked.result().status_code) == (200, 200)
+            resending = lock.start(lambda: app.test_client().post("/resend", json=resend))
+            changing = lock.start(lambda: session.on(app.test_client()).put("/user", json={kind: address}))
+        assert (resending.result().status_code, changing.result().status_code) == (200, 200)
         assert len(outbox.sent(address)) == 3
 
 
@@ -282,14 +298,14 @@ class TestRequestWhileTheUserIsDeleted:
         else:
             id = client.post("/signup", json=address | {"password": PASSWORD}).json["id"]
         with database.locked("users", id, self.DELETE) as lock:
-            asked = lock.start(lambda: app.test_client().post(request_for, json=body))
-        assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
+            future = lock.start(lambda: app.test_client().post(request_for, json=body))
+        assert (future.result().status_code, future.result().json) == (200, ON_ITS_WAY)
         assert database.count("one_time_tokens") == 0
 
     def test_request_of_a_nonce_is_401(self, alice, database, app):
         session = alice.open_session()
         with database.locked("users", alice.id, self.DELETE) as lock:
-            asked = lock.start(lambda: session.on(app.test_client()).get("/reauthenticate"))
-        assert asked.result().status_code == 401
-        assert asked.result().json["error_code"] in ("user_not_found", "session_not_found")
+            future = lock.start(lambda: session.on(app.test_client()).get("/reauthenticate"))
+        assert future.result().status_code == 401
+        assert future.result().json["error_code"] in ("user_not_found", "session_not_found")
         assert database.count("outbox") == 0

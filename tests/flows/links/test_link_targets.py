@@ -11,9 +11,9 @@ from tests.support.users import ALICE, DAVE, PASSWORD, sign_in
 APPLICATION = "https://app.example.com/start"
 ALLOWED = "https://app.example.com/choose?x=1"
 PAGE, JOIN = f"{SITE}/new-password?then=site", f"{SITE}/join?then=site"
-NEW = "Fresh-Horse-2"
+NEW_PASSWORD = "Fresh-Horse-2"
 # The requests for a link, with their bodies.
-ASKS = {
+REQUESTS = {
     "/recover": {"email": ALICE},
     "/admin/invite": {"email": DAVE},
     "/admin/generate_link recovery": {"type": "recovery", "email": ALICE},
@@ -35,48 +35,50 @@ def visitor(app) -> Visitor:
 def ask(service_role, mailbox, alice):
     """Ask for a link, and return it as it is in the mail or the response."""
 
-    def ask(client, what, headers=None, **body):
-        url, asked = what.partition(" ")[0], ASKS[what] | body
-        credentials = {} if what == "/recover" else service_role
-        response = client.post(url, json=asked, headers=credentials | (headers or {}))
+    def ask(client, request, headers=None, **body):
+        url, members = request.partition(" ")[0], REQUESTS[request] | body
+        credentials = {} if request == "/recover" else service_role
+        response = client.post(url, json=members, headers=credentials | (headers or {}))
         assert response.status_code == 200, response.text
-        return response.json.get("action_link") or mailbox.link_for(asked["email"])
+        return response.json.get("action_link") or mailbox.link_for(members["email"])
 
     return ask
 
 
-def spent(client, link):
+def press_button(client, link):
     """Press the button of a link's page in a new browser, and return the redirect."""
     visitor, browser = Visitor(client.application), client.application.test_client()
     fields = visitor.visit(link).forms[0].fields | own_form(browser)
     return browser.post("/verify", data=fields, headers={"Sec-Fetch-Site": "same-origin"})
 
 
-def opened(client, link):
+def open_as_program(client, link):
     """Open a link as a program does, and return the redirect."""
     return client.get(link.removeprefix(SITE))
 
 
 class TestAsked:
-    @pytest.mark.parametrize("what", ASKS)
-    @pytest.mark.parametrize("lead", [spent, opened])
-    def test_link_signs_the_client_in_on_our_page(self, client, ask, database, what, lead):
-        response = lead(client, ask(client, what))
-        assert (response.status_code, response.location) == (303, JOIN if "invite" in what else PAGE)
+    @pytest.mark.parametrize("what", REQUESTS)
+    @pytest.mark.parametrize("lead", [press_button, open_as_program])
+    def test_link_signs_the_client_in_on_our_page(self, client, ask, database, request, use_link):
+        response = use_link(client, ask(client, request))
+        assert (response.status_code, response.location) == (303, JOIN if "invite" in request else PAGE)
         assert "latchkey=" in response.headers["Set-Cookie"]
         assert (database.count("sessions"), database.count("browser_sessions")) == (1, 1)
         assert database.count("authorization_codes") == 0
 
-    @pytest.mark.parametrize("what", ASKS)
-    def test_application_with_its_own_page_gets_the_tokens(self, make_app, client, ask, what):
-        kind = "recovery" if "recover" in what else "invite"
-        in_dialect = spent(client, ask(client, what, DIALECT))
-        assert fragment(in_dialect, APPLICATION) == tokens_for(kind)
+    @pytest.mark.parametrize("what", REQUESTS)
+    def test_application_with_its_own_page_gets_the_tokens(self, make_app, client, ask, request):
+        kind = "recovery" if "recover" in request else "invite"
+        dialect_response = press_button(client, ask(client, request, DIALECT))
+        assert fragment(dialect_response, APPLICATION) == tokens_for(kind)
         if kind == "recovery":
-            named = spent(client, ask(client, what, redirect_to=ALLOWED))
-            assert fragment(named, ALLOWED) == tokens_for(kind)
-            without = make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false").test_client()
-            assert fragment(spent(without, ask(without, what)), APPLICATION) == tokens_for(kind)
+            response = press_button(client, ask(client, request, redirect_to=ALLOWED))
+            assert fragment(response, ALLOWED) == tokens_for(kind)
+            client_without_pages = make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false").test_client()
+            assert fragment(
+                press_button(client_without_pages, ask(client_without_pages, request)), APPLICATION
+            ) == tokens_for(kind)
 
 
 class TestNewPassword:
@@ -84,25 +86,25 @@ class TestNewPassword:
         visitor.visit(ask(client, "/admin/invite"))
         page = visitor.submit()
         assert page.url == JOIN
-        said = words(page)
-        assert f"Welcome to app.example.com Choose a password for {DAVE} ." in said
-        assert not [text for text in ("current", "new password", "signed out") if text in said]
+        page_words = words(page)
+        assert f"Welcome to app.example.com Choose a password for {DAVE} ." in page_words
+        assert not [text for text in ("current", "new password", "signed out") if text in page_words]
         assert "too short" in words(visitor.submit(password="Ab-1"))
-        page = visitor.submit(password=NEW)
+        page = visitor.submit(password=NEW_PASSWORD)
         assert page.url == APPLICATION
         assert not [url for url in page.trail if "token" in url or "#" in url]
-        assert sign_in(client, DAVE, NEW).status_code == 200
+        assert sign_in(client, DAVE, NEW_PASSWORD).status_code == 200
 
     def test_second_step_comes_before_the_password(self, visitor, client, alice, ask, database):
         app, _ = set_up(alice.open_session())
         visitor.visit(ask(client, "/recover"))
         assert visitor.submit().url == f"{SITE}/second-step?next=new-password&then=site"
-        kept = database.value("SELECT password_hash FROM users")
-        visitor.send("/new-password", password=NEW)
-        assert database.value("SELECT password_hash FROM users") == kept
+        password_hash = database.value("SELECT password_hash FROM users")
+        visitor.send("/new-password", password=NEW_PASSWORD)
+        assert database.value("SELECT password_hash FROM users") == password_hash
         visitor.visit("/second-step?next=new-password&then=site")
         assert visitor.press("second-step", code=app.code()).url == PAGE
-        assert visitor.submit(password=NEW).url == APPLICATION
+        assert visitor.submit(password=NEW_PASSWORD).url == APPLICATION
 
 
 class TestOtherBrowsers:
@@ -120,7 +122,7 @@ class TestOtherBrowsers:
         assert (DAVE in words(page), bob.email in words(page)) == (True, False)
         assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 1
         before = database.all("SELECT email, password_hash FROM users ORDER BY email")
-        assert visitor.post(f"{SITE}/new-password", old_form | {"password": NEW}).status == 403
+        assert visitor.post(f"{SITE}/new-password", old_form | {"password": NEW_PASSWORD}).status == 403
         assert database.all("SELECT email, password_hash FROM users ORDER BY email") == before
 
 
@@ -149,5 +151,5 @@ class TestUndo:
         assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 0
         assert "Check your inbox" in words(visitor.submit())
         assert visitor.submit(code=outbox.last(ALICE, "recovery").code).url == PAGE
-        assert visitor.submit(password=NEW).url == APPLICATION
-        assert sign_in(client, ALICE, NEW).status_code == 200
+        assert visitor.submit(password=NEW_PASSWORD).url == APPLICATION
+        assert sign_in(client, ALICE, NEW_PASSWORD).status_code == 200

@@ -38,9 +38,9 @@ class TestLogout:
     def test_logout_during_an_exchange_ends_its_session(self, app, alice, code, database):
         session = alice.open_session()
         with database.locked("users", alice.id) as lock:
-            exchanged = lock.start(lambda: exchange(app.test_client(), code))
+            exchanging = lock.start(lambda: exchange(app.test_client(), code))
             logout = lock.start(lambda: session.on(app.test_client()).post("/logout"))
-        assert (exchanged.result().status_code, logout.result().status_code) == (200, 200)
+        assert (exchanging.result().status_code, logout.result().status_code) == (200, 200)
         assert database.count("sessions", "ended_at IS NULL") == 0
 
 

@@ -15,15 +15,15 @@ EFFECTS = (
 
 
 @pytest.fixture
-def sent(client, service_role, outbox, database, purpose):
+def send_message(client, service_role, outbox, database, purpose):
     """Return a new message to a new user, and forget the others."""
 
-    def sent() -> Sent:
+    def send_message() -> Sent:
         database.run("DELETE FROM users")
         database.run("DELETE FROM failure_counts")
         return send(purpose, client, service_role, outbox)
 
-    return sent
+    return send_message
 
 
 def by_link(client: Any, type: str, message: Sent) -> Any:
@@ -41,20 +41,20 @@ def ways_of(message: Sent) -> list[Any]:
 
 @pytest.mark.parametrize("purpose", ACCEPTING)
 class TestEachPurpose:
-    def test_message_is_spent_by_its_types_and_has_one_outcome(self, client, sent, purpose):
+    def test_message_is_spent_by_its_types_and_has_one_outcome(self, client, send_message, purpose):
         members: dict[str, Any] = {"recent_changes": []} if purpose == "recovery" else {}
         method = "recovery" if purpose == "recovery" else "otp"
         for type in ACCEPTING[purpose]:
-            for spend in ways_of(sent()):
-                message = sent()
+            for spend in ways_of(send_message()):
+                message = send_message()
                 response = spend(client, type, message)
                 session = assert_signed_in(client, response, response.json["user"], **members)
                 assert [each["method"] for each in session.claims["amr"]] == [method], (type, spend)
-                for again in ways_of(message):
-                    assert_error(again(client, type, message), 403, "otp_expired")
+                for spend_again in ways_of(message):
+                    assert_error(spend_again(client, type, message), 403, "otp_expired")
 
-    def test_other_types_are_refused_without_effect(self, client, sent, database, purpose):
-        message = sent()
+    def test_other_types_are_refused_without_effect(self, client, send_message, database, purpose):
+        message = send_message()
         before = database.everything(*EFFECTS)
         for type in TYPES.keys() - ACCEPTING[purpose]:
             for spend in ways_of(message):
@@ -62,9 +62,11 @@ class TestEachPurpose:
         assert database.everything(*EFFECTS) == before
         assert ways_of(message)[0](client, purpose, message).status_code == 200
 
-    def test_wrong_codes_cost_and_count_the_same_with_all_types(self, client, sent, database, parts, purpose):
+    def test_wrong_codes_cost_and_count_the_same_with_all_types(
+        self, client, send_message, database, parts, purpose
+    ):
         """The right code with a type that does not accept it is the same."""
-        message = sent()
+        message = send_message()
         if message.code is None:
             message = Sent(**vars(message) | {"code": "000000"})
         guesses = [(type, message.wrong_code) for type in TYPES]
@@ -76,10 +78,8 @@ class TestEachPurpose:
             response = type_in(client, type, message.to, code)
             assert_error(response, 403, "otp_expired")
             cost = statements_run() - before
-            counted = database.all(
-                "SELECT kind, network, seconds, count FROM failure_counts ORDER BY 1, 2, 3"
-            )
-            outcomes.add((response.text, cost, tuple(map(tuple, counted))))
+            counts = database.all("SELECT kind, network, seconds, count FROM failure_counts ORDER BY 1, 2, 3")
+            outcomes.add((response.text, cost, tuple(map(tuple, counts))))
         assert len(outcomes) == 1, outcomes
 
 
@@ -90,8 +90,8 @@ PAGE = f"{SITE}/new-password"
     ("purpose", "type", "page"),
     [("recovery", "magiclink", PAGE), ("recovery", "email", PAGE), ("invite", "email", f"{SITE}/join")],
 )
-def test_link_leads_to_the_page_of_what_was_sent(client, sent, type, page):
-    response = press(client, type, sent().token, redirect_to=PAGE)
+def test_link_leads_to_the_page_of_what_was_sent(client, send_message, type, page):
+    response = press(client, type, send_message().token, redirect_to=PAGE)
     assert (response.status_code, response.location) == (303, page)
 
 

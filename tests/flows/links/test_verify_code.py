@@ -120,10 +120,10 @@ class TestDailyLimitOfTries:
     @pytest.fixture
     def waste(self, client, ask):
         def waste(tries, addresses=(ERIN,), client=client):
-            wrong = ""
+            wrong_code = ""
             for number in range(tries):
-                wrong = ask().wrong_code if number % 5 == 0 else wrong
-                assert_expired(type_in(client, "magiclink", addresses[number % len(addresses)], wrong))
+                wrong_code = ask().wrong_code if number % 5 == 0 else wrong_code
+                assert_expired(type_in(client, "magiclink", addresses[number % len(addresses)], wrong_code))
 
         return waste
 
@@ -156,14 +156,14 @@ class TestMisplacedCodes:
     @pytest.mark.usefixtures("unspent")
     def test_code_and_the_token_of_its_link_are_not_confused(self, client, message):
         code = {"type": "magiclink", "token": message.code}
-        followed = follow(client, "magiclink", message.code, email=message.to)
-        assert fragment(followed)["error_code"] == "otp_expired"
+        link_response = follow(client, "magiclink", message.code, email=message.to)
+        assert fragment(link_response)["error_code"] == "otp_expired"
         assert_expired(hand_in(client, "magiclink", message.code))
         assert_expired(type_in(client, "magiclink", message.to, message.token))
         assert_expired(client.post("/verify", json=code | {"token_hash": "x" * 43, "email": message.to}))
         assert_error(client.post("/verify", json=code), 400, "validation_failed", details=A_SENTENCE)
-        posted = client.post("/verify", data=code | {"email": message.to} | own_form(client))
-        assert fragment(posted)["error_code"] == "otp_expired"
+        form_response = client.post("/verify", data=code | {"email": message.to} | own_form(client))
+        assert fragment(form_response)["error_code"] == "otp_expired"
 
     @pytest.mark.parametrize("type", ["invite"])
     def test_invitation_has_no_code(self, client, message, type):

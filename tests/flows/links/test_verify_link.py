@@ -146,17 +146,26 @@ class TestRequestsThatDoNotSpendALink:
     @pytest.mark.usefixtures("unspent")
     @cases("locale", INCOMPLETE)
     def test_browser_is_told_that_a_damaged_link_is_incomplete(self, client, message, locale):
-        whole, said = path("magiclink", message.token), INCOMPLETE[locale]
-        damaged = [
-            *(whole.replace("&", "&amp;"), whole.replace("=", "=3D"), whole.replace("&type=magiclink", "")),
-            *(whole[: -len("iclink")], whole.replace("&", "%26"), whole.partition("?")[0], f"{whole}."),
+        whole_link, heading = path("magiclink", message.token), INCOMPLETE[locale]
+        damaged_links = [
+            *(
+                whole_link.replace("&", "&amp;"),
+                whole_link.replace("=", "=3D"),
+                whole_link.replace("&type=magiclink", ""),
+            ),
+            *(
+                whole_link[: -len("iclink")],
+                whole_link.replace("&", "%26"),
+                whole_link.partition("?")[0],
+                f"{whole_link}.",
+            ),
             *(path("nonsense", message.token), path("magiclink", ""), path("magiclink", message.token[:-1])),
-            *(f"{whole}&type=magiclink", f"{whole}&token=x", whole.replace("type", "ty")),
+            *(f"{whole_link}&type=magiclink", f"{whole_link}&token=x", whole_link.replace("type", "ty")),
         ]
-        for link in damaged:
+        for link in damaged_links:
             response = client.get(link, headers=BROWSER | {"Accept-Language": locale})
             assert (response.status_code, response.mimetype) == (400, "text/html"), link
-            assert f"<h1>{said}</h1>" in response.text, link
+            assert f"<h1>{heading}</h1>" in response.text, link
             assert "X-Request-Id" not in response.text
             assert message.to not in response.text
 
@@ -167,12 +176,12 @@ class TestRequestsThatDoNotSpendALink:
         client.post("/magiclink", json={"email": bob.email})
         visitor.visit(path("magiclink", outbox.last(bob.email).token, redirect_to=f"{SITE}/account"))
         with database.locked("users", alice.id) as lock:
-            pressed = lock.start(lambda: visitor.submit(number=0))
+            future = lock.start(lambda: visitor.submit(number=0))
             database.run(
                 "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE user_id = %(id)s",
                 id=alice.id,
             )
-        assert pressed.result().status == 200
+        assert future.result().status == 200
         assert bob.email in visitor.visit("/account").text
 
     @pytest.mark.usefixtures("unspent")
@@ -232,11 +241,11 @@ class TestInvalidLinks:
         ],
     )
     def test_invalid_query_or_form_is_400(self, client, message, parameters, details):
-        sent = parameters.replace("{}", message.token)
-        assert_error(client.get(f"/verify?{sent}"), 400, "validation_failed", details=details)
-        form = f"{sent}&{urlencode(own_form(client))}"
-        posted = client.post("/verify", data=form, content_type="application/x-www-form-urlencoded")
-        assert_error(posted, 400, "validation_failed", details=details)
+        query = parameters.replace("{}", message.token)
+        assert_error(client.get(f"/verify?{query}"), 400, "validation_failed", details=details)
+        form = f"{query}&{urlencode(own_form(client))}"
+        response = client.post("/verify", data=form, content_type="application/x-www-form-urlencoded")
+        assert_error(response, 400, "validation_failed", details=details)
 
 
 class TestForm:
@@ -258,11 +267,11 @@ class TestForm:
 
     def test_browser_that_opened_the_page_may_send_its_form_from_any_tab(self, make_app, client, message):
         pages = [client.get(path("magiclink", message.token), headers=BROWSER) for _ in range(2)]
-        cookie, of_another_tab = (page.headers["Set-Cookie"] for page in pages)
-        assert cookie == of_another_tab
+        cookie, other_cookie = (page.headers["Set-Cookie"] for page in pages)
+        assert cookie == other_cookie
         assert re.fullmatch(r"latchkey_form=[\w-]{43}; HttpOnly; Path=/; SameSite=Lax", cookie)
-        public = make_app(AUTH_BASE_URL="https://auth.example.com").test_client()
-        cookie = public.get(path("magiclink", message.token), headers=BROWSER).headers["Set-Cookie"]
+        public_client = make_app(AUTH_BASE_URL="https://auth.example.com").test_client()
+        cookie = public_client.get(path("magiclink", message.token), headers=BROWSER).headers["Set-Cookie"]
         assert re.fullmatch(r"__Host-latchkey_form=[\w-]{43}; Secure; HttpOnly; Path=/; SameSite=Lax", cookie)
         (form_token,) = re.findall('name="form_token" value="([0-9a-f]+)"', pages[0].text)
         form = {"token": message.token, "type": "magiclink", "form_token": form_token}

@@ -48,20 +48,20 @@ def test_code_confirms_an_imported_user_and_keeps_the_password(app, client, tmp_
     assert sign_in(client, DAVE).status_code == 200
 
 
-@pytest.mark.parametrize("comes", ["before", "after", "before and after"])
-def test_sign_up_of_a_stranger_does_not_replace_the_operators_password(client, admin, outbox, comes):
+@pytest.mark.parametrize("moment", ["before", "after", "before and after"])
+def test_sign_up_of_a_stranger_does_not_replace_the_operators_password(client, admin, outbox, moment):
     stranger = {"email": DAVE, "password": MALLORYS_PASSWORD}
-    earlier = None
-    if comes == "after":
+    earlier_message = None
+    if moment == "after":
         admin("POST", email=DAVE, password=PASSWORD)
     else:
         client.post("/signup", json=stranger)
-        earlier = outbox.last(DAVE)
+        earlier_message = outbox.last(DAVE)
         admin("PUT", f"/{admin('GET')['data'][0]['id']}", password=PASSWORD)
-    if comes != "before":
+    if moment != "before":
         client.post("/signup", json=stranger)
-    if earlier:
-        assert_error(hand_in(client, "signup", earlier.token), 403, "otp_expired")
+    if earlier_message:
+        assert_error(hand_in(client, "signup", earlier_message.token), 403, "otp_expired")
     prove(client, outbox)
     assert sign_in(client, DAVE).status_code == 200
     assert_error(sign_in(client, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
@@ -76,8 +76,8 @@ def test_operator_vouches_no_more_once_a_user_changes_the_password_or_the_addres
     if change == "password":
         lax = make_app(**LAX).test_client()
         mallory = session_of(lax, sign_in(lax, DAVE))
-        changed = mallory.put("/user", json={"password": MALLORYS_PASSWORD, "current_password": PASSWORD})
-        assert changed.status_code == 200
+        response = mallory.put("/user", json={"password": MALLORYS_PASSWORD, "current_password": PASSWORD})
+        assert response.status_code == 200
     else:
         address = NEW_EMAIL
         admin("PUT", f"/{user['id']}", email=NEW_EMAIL)

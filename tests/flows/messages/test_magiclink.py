@@ -10,7 +10,7 @@ from tests.support.cases import cases
 from tests.support.links import ON_ITS_WAY, PHONE, assert_dead, assert_signs_in, fragment, path, type_in
 from tests.support.users import DAVE, PASSWORD, sign_in
 
-NOTHING_EXPIRED = ("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts")
+TABLES = ("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts")
 # The routes, with the type of their link and that of their code.
 ROUTES = [
     ("/magiclink", "magiclink", "magiclink"),
@@ -63,8 +63,8 @@ class TestKnownAddress:
 def test_database_holds_neither_link_nor_code_in_clear(alice, ask, database):
     message = ask(alice.email)
     assert message.token not in str(database.everything())
-    plain = "code_mac = sha256(%(code)s::bytea)"
-    assert database.count("one_time_tokens", plain, code=message.code) == 0
+    condition = "code_mac = sha256(%(code)s::bytea)"
+    assert database.count("one_time_tokens", condition, code=message.code) == 0
     assert database.value("SELECT secret::text FROM outbox") is not None
 
 
@@ -75,17 +75,19 @@ class TestUnknownAddress:
     )
     def test_link_to_unknown_address_makes_a_user(self, client, outbox, database, service_role, route, body):
         assert_ok(client.post(route, json={"email": DAVE} | body), ON_ITS_WAY)
-        made = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
-        assert (made.made_by, made.password_hash, made.email_proved) == ("message", None, False)
-        own = {"id": made.id, "confirmation_sent_at": A_TIMESTAMP}
-        own["user_metadata"] = {"x": 1} if "data" in body else {}
-        unconfirmed = user(DAVE, email_confirmed_at=None, confirmed_at=None, **own)
-        assert_ok(client.get(f"/admin/users/{made.id}", headers=service_role), unconfirmed)
+        row = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
+        assert (row.made_by, row.password_hash, row.email_proved) == ("message", None, False)
+        members = {"id": row.id, "confirmation_sent_at": A_TIMESTAMP}
+        members["user_metadata"] = {"x": 1} if "data" in body else {}
+        unconfirmed = user(DAVE, email_confirmed_at=None, confirmed_at=None, **members)
+        assert_ok(client.get(f"/admin/users/{row.id}", headers=service_role), unconfirmed)
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
         assert database.count("sessions") == 0
         session = assert_signs_in(client, "magiclink", outbox.last(DAVE).token)
-        used = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
-        assert session.get("/user").json == user(DAVE, last_sign_in_at=A_TIMESTAMP, identities=used, **own)
+        identities = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
+        assert session.get("/user").json == user(
+            DAVE, last_sign_in_at=A_TIMESTAMP, identities=identities, **members
+        )
 
     def test_data_does_not_change_a_user_created_by_an_earlier_request(self, client, outbox, database):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave"}})
@@ -120,13 +122,13 @@ class TestSeveralLinks:
 
     def test_spending_a_link_voids_the_others_of_the_user_alone(self, client, alice, bob, ask, database):
         messages = [(type, ask(alice.email, route)) for route, type, _ in (ROUTES[0], ROUTES[2], ROUTES[0])]
-        others = ask(bob.email)
+        bobs_message = ask(bob.email)
         assert_signs_in(client, "magiclink", messages[0][1].token)
         for type, message in messages:
             assert_dead(client, type, message.token)
             assert_error(type_in(client, type, alice.email, message.code), 403, "otp_expired")
         assert database.count("sessions") == 1
-        assert_signs_in(client, "magiclink", others.token)
+        assert_signs_in(client, "magiclink", bobs_message.token)
 
     @pytest.mark.parametrize("first", ["/magiclink", "/recover"])
     def test_only_the_newest_code_of_all_purposes_is_good(self, client, alice, ask, first):
@@ -148,7 +150,7 @@ def test_address_that_mailers_misread_is_refused(client, alice, service_role, da
     """On each route with an address: line breaks, commas and brackets could inject recipients or headers."""
     session, email = alice.open_session(), {"email": address.format(alice.email)}
     change = {"type": "email_change", "email": alice.email, "new_email": email["email"]}
-    before = database.everything(*NOTHING_EXPIRED)
+    before = database.everything(*TABLES)
     for target, body in (
         *((route, email) for route, _, _ in ROUTES),
         ("/resend", {"type": "signup"} | email),
@@ -165,7 +167,7 @@ def test_address_that_mailers_misread_is_refused(client, alice, service_role, da
         assert (target, response.status_code) == (target, 400)
         assert response.json["error_code"] in ("validation_failed", "bad_json")
     assert session.put("/user", json=email).status_code == 400
-    assert database.everything(*NOTHING_EXPIRED) == before
+    assert database.everything(*TABLES) == before
 
 
 def test_host_headers_do_not_reach_the_link(client, alice, database, service_role):
@@ -186,16 +188,16 @@ def test_host_headers_do_not_reach_the_link(client, alice, database, service_rol
         ("/resend", {"type": "signup", "email": DAVE}),
         ("/admin/invite", {"email": "erin@example.com"}),
     ):
-        own = service_role if target == "/admin/invite" else {}
-        assert client.post(target, json=body, headers=headers | own).status_code in (200, 201)
+        credentials = service_role if target == "/admin/invite" else {}
+        assert client.post(target, json=body, headers=headers | credentials).status_code in (200, 201)
     change = {"email": "new@example.com"}
     assert client.put("/user", json=change, headers=headers | session.authorization).status_code == 200
     body = {"type": "magiclink", "email": alice.email}
-    generated = client.post("/admin/generate_link", json=body, headers=headers | service_role)
-    assert generated.json["action_link"].startswith("http://localhost:8000/verify?")
-    assert "evil" not in generated.text
+    response = client.post("/admin/generate_link", json=body, headers=headers | service_role)
+    assert response.json["action_link"].startswith("http://localhost:8000/verify?")
+    assert "evil" not in response.text
     assert "evil" not in str(database.everything())
-    link = path("magiclink", generated.json["hashed_token"])
+    link = path("magiclink", response.json["hashed_token"])
     assert "evil" not in client.get(link, headers=headers | {"Accept": "text/html"}).text
     assert fragment(client.get(link, headers=headers))["type"] == "magiclink"
 
@@ -209,8 +211,8 @@ class TestUserWhoLosesTheAddressMeanwhile:
 
     def test_nobody_gets_a_message_but_a_new_user(self, client, alice, database, outbox, change):
         with database.locked("users", alice.id, change) as lock:
-            asking = lock.start(lambda: client.post("/magiclink", json={"email": alice.email}))
-        assert_ok(asking.result(), ON_ITS_WAY)
+            future = lock.start(lambda: client.post("/magiclink", json={"email": alice.email}))
+        assert_ok(future.result(), ON_ITS_WAY)
         new = database.one("SELECT id, made_by FROM users WHERE email = %(email)s", email=alice.email)
         assert (new.id != alice.id, new.made_by) == (True, "message")
         session = assert_signs_in(client, "magiclink", outbox.last().token)
@@ -219,8 +221,8 @@ class TestUserWhoLosesTheAddressMeanwhile:
     def test_sign_up_gets_the_address(self, client, alice, database, outbox, change):
         body = {"email": alice.email, "password": PASSWORD}
         with database.locked("users", alice.id, change) as lock:
-            asking = lock.start(lambda: client.post("/signup", json=body))
-        assert asking.result().status_code == 201
+            future = lock.start(lambda: client.post("/signup", json=body))
+        assert future.result().status_code == 201
         new = database.one("SELECT id, made_by FROM users WHERE email = %(email)s", email=alice.email)
-        assert (new.id, new.made_by) == (asking.result().json["id"], "signup")
+        assert (new.id, new.made_by) == (future.result().json["id"], "signup")
         assert outbox.last().kind == "signup"

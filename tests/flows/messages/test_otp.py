@@ -22,7 +22,7 @@ def phone_user(phone, **changes):
 
 
 @pytest.fixture
-def phil(client, service_role):
+def phil_id(client, service_role):
     """The id of a user with a confirmed phone."""
     body = {"email": "phil@example.com", "phone": PHONE, "phone_confirm": True, "email_confirm": True}
     return client.post("/admin/users", json=body, headers=service_role).json["id"]
@@ -39,27 +39,30 @@ def ask(client, outbox):
 
 class TestCode:
     @pytest.mark.parametrize("spelling", [PHONE, "+49-170-1234567", "+49 (170) 123.45.67", f" {PHONE}"])
-    def test_known_number_is_sent_a_code_that_signs_in(self, client, phil, ask, outbox, spelling):
+    def test_known_number_is_sent_a_code_that_signs_in(self, client, phil_id, ask, outbox, spelling):
         message = ask(spelling)
         assert outbox.sent() == [message]
         assert (message.channel, message.to, message.token, message.lifetime) == ("sms", PHONE, None, 600)
         assert (len(message.code), message.code.isdecimal()) == (6, True)
-        both = [identity("email", "phil@example.com"), identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP)]
-        expected = {"email": "phil@example.com", "email_confirmed_at": A_TIMESTAMP, "identities": both}
+        identities = [
+            identity("email", "phil@example.com"),
+            identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP),
+        ]
+        expected = {"email": "phil@example.com", "email_confirmed_at": A_TIMESTAMP, "identities": identities}
         expected["app_metadata"] = {"provider": "email", "providers": ["email", "phone"]}
         response = type_in(client, "sms", spelling.strip(), message.code)
-        assert_signed_in(client, response, phone_user(PHONE, id=phil, **expected))
+        assert_signed_in(client, response, phone_user(PHONE, id=phil_id, **expected))
 
     # Without a link, a code challenge is ignored.
     @pytest.mark.parametrize("body", [{}, WITH_CHALLENGE, {"create_user": True, "data": {"name": "Dave"}}])
     def test_unknown_number_is_sent_a_code_that_creates_a_user(self, client, ask, database, body):
         message = ask(**body)
-        made = database.one("SELECT made_by, email, password_hash, phone_confirmed_at FROM users")
-        assert made == ("message", None, None, None)
+        row = database.one("SELECT made_by, email, password_hash, phone_confirmed_at FROM users")
+        assert row == ("message", None, None, None)
         expected = phone_user(PHONE, user_metadata=body.get("data", {}), confirmation_sent_at=A_TIMESTAMP)
         assert_signed_in(client, type_in(client, "sms", PHONE, message.code), expected)
 
-    def test_only_the_newest_code_works_for_ten_minutes(self, client, phil, ask, database):
+    def test_only_the_newest_code_works_for_ten_minutes(self, client, phil_id, ask, database):
         first, second = ask(), ask()
         assert_error(type_in(client, "sms", PHONE, first.code), 403, "otp_expired")
         later(database, secs=540)
@@ -70,10 +73,10 @@ class TestCode:
 
 class TestRefusals:
     @pytest.fixture
-    def refused(self, alice, database):
+    def assert_refused(self, alice, database):
         """Assert that each request for an SMS to a number is refused."""
 
-        def refused(client, phone, error_code, details):
+        def assert_refused(client, phone, error_code, details):
             for path, body in (
                 ("/otp", {}),
                 ("/resend", {"type": "sms"}),
@@ -85,16 +88,16 @@ class TestRefusals:
             assert_error(change, 400, error_code, details=details)
             assert database.count("outbox") == 0
 
-        return refused
+        return assert_refused
 
     def test_number_of_no_country_gets_no_sms_and_its_user_signs_in_by_password(
-        self, client, service_role, refused
+        self, client, service_role, assert_refused
     ):
         body = {"phone": "+5215512345678", "password": PASSWORD}
-        stored = {"email": "phil@example.com", "phone_confirm": True} | body
-        assert client.post("/admin/users", json=stored, headers=service_role).status_code == 200
+        new_user = {"email": "phil@example.com", "phone_confirm": True} | body
+        assert client.post("/admin/users", json=new_user, headers=service_role).status_code == 200
         details = "phone: must be as long as the numbers of its country"
-        refused(client, body["phone"], "validation_failed", details)
+        assert_refused(client, body["phone"], "validation_failed", details)
         assert client.post("/token?grant_type=password", json=body).status_code == 200
 
     @pytest.mark.parametrize(
@@ -108,13 +111,13 @@ class TestRefusals:
         ids=str,
     )
     def test_request_is_refused_when_no_sms_can_be_sent(
-        self, make_app, phil, refused, settings, error_code, details
+        self, make_app, phil_id, assert_refused, settings, error_code, details
     ):
         client = make_app(**settings).test_client()
-        by_country = "AUTH_SMS_COUNTRIES" in settings
-        assert client.get("/settings").json["external_phone_enabled"] is by_country
-        refused(client, PHONE, error_code, details)
+        is_by_country = "AUTH_SMS_COUNTRIES" in settings
+        assert client.get("/settings").json["external_phone_enabled"] is is_by_country
+        assert_refused(client, PHONE, error_code, details)
         log_in = client.post("/token?grant_type=password", json={"phone": PHONE, "password": PASSWORD})
-        assert log_in.json["error_code"] == ("invalid_credentials" if by_country else error_code)
-        allowed = client.post("/otp", json={"phone": "+447700900123"})
-        assert allowed.status_code == (200 if by_country else 400)
+        assert log_in.json["error_code"] == ("invalid_credentials" if is_by_country else error_code)
+        response = client.post("/otp", json={"phone": "+447700900123"})
+        assert response.status_code == (200 if is_by_country else 400)

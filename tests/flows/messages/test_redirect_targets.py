@@ -70,9 +70,12 @@ def outbox(app, database):
 def ask(client, alice, service_role):
     session = alice.open_session()
 
-    def ask(route, redirect_to, by="body", number=0):
-        url, body = route.partition(" ")[0], {name: at.format(number) for name, at in ROUTES[route].items()}
-        if by == "body":
+    def ask(route, redirect_to, place="body", number=0):
+        url, body = (
+            route.partition(" ")[0],
+            {name: template.format(number) for name, template in ROUTES[route].items()},
+        )
+        if place == "body":
             body["redirect_to"] = redirect_to
         else:
             url += f"?{urlencode({'redirect_to': redirect_to}, doseq=True)}"
@@ -113,7 +116,7 @@ class TestCreatingALink:
 
     @pytest.mark.parametrize("by", ["body", "query"])
     @pytest.mark.parametrize("route", ROUTES)
-    def test_allowed_target_is_kept_and_others_are_replaced(self, client, ask, database, route, by):
+    def test_allowed_target_is_kept_and_others_are_replaced(self, client, ask, database, route, place):
         if route == "/resend signup":
             client.post("/signup", json={"email": DAVE, "password": PASSWORD})
         elif route == "/resend email_change":
@@ -121,14 +124,14 @@ class TestCreatingALink:
         is_for_password = route in ("/recover", "/admin/invite")
         default = f"{BASE_URL}/new-password?then=site" if is_for_password else SITE
         for number, target in enumerate(HOSTILE):
-            response = ask(route, target, by, number)
+            response = ask(route, target, place, number)
             assert response.status_code in (200, 201), (target, response.text)
             if "action_link" in response.json:
                 assert response.json["redirect_to"] == SITE
                 assert response.json["action_link"].endswith(f"&redirect_to={quote(SITE, safe='')}")
         assert stored_targets(database) == [default]
         for number, target in enumerate(GOOD.split(), len(HOSTILE)):
-            ask(route, target, by, number)
+            ask(route, target, place, number)
         assert stored_targets(database) == sorted([default, *GOOD.split()])
 
     @pytest.mark.parametrize("settings", [{}, {"AUTH_DEV_INBOX": "true"}], ids=["here", "with the inbox"])
@@ -139,8 +142,8 @@ class TestCreatingALink:
         client = make_app(AUTH_SITE_URL=SITE, **settings).test_client()
         before, body = database.everything(), {"email": alice.email, **ROUTES[route]}
         for target in ("https://evil.example/#/x", "https://app.example.com:444/"):
-            refused = client.post(route, json=body | {"redirect_to": target}, headers=service_role)
-            assert_error(refused, 400, "validation_failed", details=DETAILS)
+            response = client.post(route, json=body | {"redirect_to": target}, headers=service_role)
+            assert_error(response, 400, "validation_failed", details=DETAILS)
         assert database.everything() == before
         page = client.get(f"/sign-in?redirect_to={target}", headers=BROWSER)
         assert (page.status_code, DETAILS in page.text) == (400, True)
@@ -158,12 +161,12 @@ class TestCreatingALink:
         assert set(stored_targets(database)) <= {SITE}
         assert '"target": "https://evil.example/there"' in capfd.readouterr().err
         deliver_due(app.extensions["latchkey"])
-        kept = client.get("/dev/inbox", headers=service_role)
-        assert {each["refused_target"] for each in kept.json} == {"https://evil.example/there"}
+        messages = client.get("/dev/inbox", headers=service_role)
+        assert {each["refused_target"] for each in messages.json} == {"https://evil.example/there"}
         page = client.get("/dev/inbox", headers=service_role | BROWSER)
         assert "redirect_to=https://evil.example/there is neither" in page.text
-        at = client.get("/auth/v1/authorize", query_string={"provider": "x", "redirect_to": target})
-        assert at.json["error_code"] == "oauth_provider_not_supported"
+        response = client.get("/auth/v1/authorize", query_string={"provider": "x", "redirect_to": target})
+        assert response.json["error_code"] == "oauth_provider_not_supported"
 
     def test_body_takes_precedence_over_the_query(self, client, alice, database):
         body = {"email": alice.email, "redirect_to": "https://app.example.com/body"}
@@ -172,13 +175,13 @@ class TestCreatingALink:
 
     def test_target_that_is_repeated_or_cannot_be_stored_is_400(self, ask, database):
         before = database.everything()
-        twice = ["https://app.example.com/", "https://evil.example/"]
-        refused = ask("/magiclink", twice, "query")
-        assert_error(refused, 400, "validation_failed", details="redirect_to: must be given once")
+        targets = ["https://app.example.com/", "https://evil.example/"]
+        response = ask("/magiclink", targets, "query")
+        assert_error(response, 400, "validation_failed", details="redirect_to: must be given once")
         assert ask("/magiclink", "https://app.example.com/\0").status_code == 400
-        for target, by in (("\0", "query"), ("x" * 2048, "query"), ("x" * 2048, "body")):
-            refused = ask("/magiclink", f"https://app.example.com/{target}", by)
-            assert_error(refused, 400, "validation_failed", details=A_SENTENCE)
+        for target, place in (("\0", "query"), ("x" * 2048, "query"), ("x" * 2048, "body")):
+            response = ask("/magiclink", f"https://app.example.com/{target}", place)
+            assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.everything() == before
 
 
@@ -191,8 +194,8 @@ class TestOpeningALink:
             policy = page.headers["Content-Security-Policy"]
             assert "form-action 'self';" in policy, target
             assert leads_to(press(client, "magiclink", token, redirect_to=target)), target
-            for use in (follow, press):
-                response = use(client, "magiclink", "x" * 43, redirect_to=target)
+            for use_link in (follow, press):
+                response = use_link(client, "magiclink", "x" * 43, redirect_to=target)
                 assert fragment(response, SITE)["error"] == "access_denied", target
 
     def test_hostile_target_is_replaced_with_an_authorization_code(self, client, alice, outbox, database):
@@ -203,10 +206,10 @@ class TestOpeningALink:
             database.run("UPDATE one_time_tokens SET spent_at = NULL")
 
     @pytest.mark.parametrize("use", [follow, press])
-    def test_allowed_target_is_used_and_the_site_is_the_default(self, client, link, use):
-        assert leads_to(use(client, "magiclink", link()))
+    def test_allowed_target_is_used_and_the_site_is_the_default(self, client, link, use_link):
+        assert leads_to(use_link(client, "magiclink", link()))
         for target in GOOD.split():
-            assert leads_to(use(client, "magiclink", link(), redirect_to=target), target)
+            assert leads_to(use_link(client, "magiclink", link(), redirect_to=target), target)
 
     @cases(
         ("target", "location"),
@@ -224,8 +227,10 @@ class TestOpeningALink:
         client, outbox = app.test_client(), Outbox(app.extensions["latchkey"], database)
         body = {"email": alice.email, "code_challenge": CHALLENGE, "redirect_to": target}
         assert client.post("/magiclink", json=body).status_code == 200
-        sent = follow(client, "magiclink", outbox.last().token).headers["Location"]
-        assert sent == location.replace("CODE", sent.partition("code=")[2].partition("#")[0])
+        redirected_to = follow(client, "magiclink", outbox.last().token).headers["Location"]
+        assert redirected_to == location.replace(
+            "CODE", redirected_to.partition("code=")[2].partition("#")[0]
+        )
 
     @cases("target", ["https://app.example.com/#/reset", "https://app.example.com/#access_token=of-mallory"])
     def test_tokens_take_the_place_of_the_fragment(self, client, link, target):
@@ -236,8 +241,8 @@ class TestOpeningALink:
 
     def test_target_of_the_request_is_used_as_long_as_it_is_allowed(self, client, ask, make_app, outbox):
         ask("/magiclink", "https://exact.example.com/cb")
-        later = make_app(**PUBLIC).test_client()
-        assert leads_to(follow(later, "magiclink", outbox.last().token))
+        later_client = make_app(**PUBLIC).test_client()
+        assert leads_to(follow(later_client, "magiclink", outbox.last().token))
         ask("/magiclink", "https://exact.example.com/cb")
-        opened = follow(client, "magiclink", outbox.last().token, redirect_to="")
-        assert leads_to(opened, "https://exact.example.com/cb")
+        response = follow(client, "magiclink", outbox.last().token, redirect_to="")
+        assert leads_to(response, "https://exact.example.com/cb")

@@ -40,13 +40,13 @@ def authenticator(laptop):
 
 
 @pytest.fixture
-def passkey(client, authenticator):
+def passkey_session(client, authenticator):
     return sign_in(client, authenticator)
 
 
 @pytest.fixture
-def entry(passkey):
-    return passkey.get("/passkeys").json[0]
+def entry(passkey_session):
+    return passkey_session.get("/passkeys").json[0]
 
 
 def grow_old(database):
@@ -56,7 +56,7 @@ def grow_old(database):
     )
 
 
-def begun(session, **options):
+def begin_registration(session, **options):
     answer = session.post(OPTIONS, json={}).json
     credential = Authenticator().create(answer["options"], **options)
     return {"challenge_id": answer["challenge_id"], "credential": credential}
@@ -92,15 +92,15 @@ class TestRegistration:
         authenticator, _ = register(visitor)
         assert visitor.get("/user").json["is_anonymous"] is False
         assert database.count("sessions", "end_reason = 'address_proved'") == 1
-        back = sign_in(client, authenticator)
-        assert (back.user["id"], back.user["is_anonymous"]) == (visitor.user["id"], False)
-        refused = back.delete(f"/passkeys/{back.get('/passkeys').json[0]['id']}")
-        assert_error(refused, 422, "single_identity_not_deletable")
+        session = sign_in(client, authenticator)
+        assert (session.user["id"], session.user["is_anonymous"]) == (visitor.user["id"], False)
+        response = session.delete(f"/passkeys/{session.get('/passkeys').json[0]['id']}")
+        assert_error(response, 422, "single_identity_not_deletable")
 
-    def test_options_exclude_passkeys_that_the_user_has(self, passkey, authenticator):
-        options = passkey.post(OPTIONS, json={}).json["options"]
-        excluded = [credential["id"] for credential in options["excludeCredentials"]]
-        assert excluded == [encode(authenticator.passkeys[0].id)]
+    def test_options_exclude_passkeys_that_the_user_has(self, passkey_session, authenticator):
+        options = passkey_session.post(OPTIONS, json={}).json["options"]
+        ids = [credential["id"] for credential in options["excludeCredentials"]]
+        assert ids == [encode(authenticator.passkeys[0].id)]
         assert options["user"]["name"] == "alice@example.com"
 
     @cases("changes", [{"origin": "https://evil.example"}, {"is_verified": False}, {"algorithm": ES384}])
@@ -110,7 +110,7 @@ class TestRegistration:
 
     def test_second_passkey_cannot_be_added_at_aal1(self, alice, laptop, database):
         """For example with a stolen password, a stolen session, or a registration that began before the first."""
-        body = begun(laptop)
+        body = begin_registration(laptop)
         register(laptop)
         assert_error(alice.open_session().post(OPTIONS, json={}), *LOW)
         grow_old(database)
@@ -144,7 +144,7 @@ class TestRegistration:
         assert_error(session.get("/sessions"), *LOW)
 
     def test_challenge_is_of_one_session_and_for_one_use(self, client, alice, mallory, laptop, database):
-        body = begun(laptop)
+        body = begin_registration(laptop)
         for session in (mallory.open_session(), alice.open_session()):
             assert_error(session.post(VERIFY, json=body), *UNKNOWN)
         assert_error(client.post(SIGN_IN, json=body), *UNKNOWN)
@@ -154,7 +154,7 @@ class TestRegistration:
 
     def test_expired_challenge_is_refused(self, client, laptop, database):
         expire = "UPDATE factor_challenges SET expires_at = now()"
-        body = begun(laptop)
+        body = begin_registration(laptop)
         database.run(expire)
         assert_error(laptop.post(VERIFY, json=body), *EXPIRED)
         body = assertion(client, register(laptop)[0])
@@ -163,7 +163,7 @@ class TestRegistration:
 
     def test_registered_credential_cannot_be_registered_again(self, authenticator, mallory):
         session = mallory.open_session()
-        body = begun(session, credential_id=authenticator.passkeys[0].id)
+        body = begin_registration(session, credential_id=authenticator.passkeys[0].id)
         assert_error(session.post(VERIFY, json=body), 409, "webauthn_credential_exists")
 
 
@@ -216,10 +216,10 @@ class TestSignIn:
 
     def test_passkey_does_not_sign_in_as_another_user(self, client, authenticator, mallory):
         """With the victim's user handle, or the victim's credential id and the attacker's key."""
-        own, _ = register(mallory.open_session())
-        victims = authenticator.passkeys[0]
-        for changes in ({"user_handle": victims.user_handle}, {"credential_id": victims.id}):
-            assert_wrong_signature(sign_in_response(client, own, **changes))
+        mallorys, _ = register(mallory.open_session())
+        alices_passkey = authenticator.passkeys[0]
+        for changes in ({"user_handle": alices_passkey.user_handle}, {"credential_id": alices_passkey.id}):
+            assert_wrong_signature(sign_in_response(client, mallorys, **changes))
 
     def test_assertion_signs_in_once_and_does_not_register(self, client, laptop, authenticator):
         body = assertion(client, authenticator)
@@ -227,9 +227,9 @@ class TestSignIn:
         assert_error(client.post(SIGN_IN, json=body | {"challenge_id": A_RANDOM_ID}), *UNKNOWN)
         assert client.post(SIGN_IN, json=body).status_code == 200
         assert_error(client.post(SIGN_IN, json=body), *UNKNOWN)
-        other = client.post("/passkeys/authentication/options", json={}).json["challenge_id"]
-        replayed = client.post(SIGN_IN, json=body | {"challenge_id": other})
-        assert_error(replayed, *FAILED, details=A_SENTENCE)
+        other_challenge = client.post("/passkeys/authentication/options", json={}).json["challenge_id"]
+        response = client.post(SIGN_IN, json=body | {"challenge_id": other_challenge})
+        assert_error(response, *FAILED, details=A_SENTENCE)
 
     def test_one_of_50_concurrent_requests_with_one_challenge_signs_in(self, server, authenticator, database):
         body, sessions = assertion(server, authenticator), database.count("sessions")
@@ -239,10 +239,10 @@ class TestSignIn:
 
     def test_fallen_counter_is_refused_and_audited(self, client, alice, laptop, authenticator, service_role):
         sign_in(client, authenticator, counter=7)
-        fallen = "credential: its counter went down, so it may be a copy"
+        details = "credential: its counter went down, so it may be a copy"
         for counter in (7, 6, 0):
             response = sign_in_response(client, authenticator, counter=counter)
-            assert_error(response, *FAILED, details=fallen)
+            assert_error(response, *FAILED, details=details)
         assert sign_in(client, authenticator, counter=8)
         timeline = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role)
         sentences = " ".join(timeline_texts(timeline))
@@ -256,8 +256,8 @@ class TestSignIn:
             database.run("UPDATE factors SET backup_eligible = NULL")
         for counter in (7, 3, 8, 4):
             assert sign_in(client, authenticator, counter=counter).user["id"] == alice.id
-        fell = "action = 'passkey_counter_fell' AND details ->> 'is_synced' = 'true'"
-        assert database.count("audit_log", fell) == 2
+        condition = "action = 'passkey_counter_fell' AND details ->> 'is_synced' = 'true'"
+        assert database.count("audit_log", condition) == 2
 
     def test_banned_user_is_refused(self, client, authenticator, database):
         sessions = database.count("sessions")
@@ -298,31 +298,33 @@ class TestReauthentication:
         assert session.refresh().status_code == 400
 
     def test_passkey_of_another_user_does_not_count_as_a_proof(self, client, laptop, mallory, database):
-        others, _ = register(mallory.open_session())
+        mallorys_authenticator, _ = register(mallory.open_session())
         grow_old(database)
-        assert_wrong_signature(laptop.post("/reauthenticate", json=assertion(client, others)))
+        assert_wrong_signature(laptop.post("/reauthenticate", json=assertion(client, mallorys_authenticator)))
         assert_error(laptop.post(OPTIONS, json={}), *NEEDED, details=A_SENTENCE)
-        refused = laptop.post("/reauthenticate", json={"challenge_id": A_RANDOM_ID})
-        assert_error(refused, 400, "validation_failed", details="challenge_id: must be given with credential")
+        response = laptop.post("/reauthenticate", json={"challenge_id": A_RANDOM_ID})
+        assert_error(
+            response, 400, "validation_failed", details="challenge_id: must be given with credential"
+        )
 
 
 class TestManagement:
-    def test_user_renames_a_passkey(self, passkey, entry):
+    def test_user_renames_a_passkey(self, passkey_session, entry):
         path = f"/passkeys/{entry['id']}"
-        renamed = entry | {"friendly_name": "Work laptop"}
-        assert_ok(passkey.patch(path, json={"friendly_name": "Work laptop"}), renamed)
-        assert passkey.get("/passkeys").json == [renamed]
+        expected = entry | {"friendly_name": "Work laptop"}
+        assert_ok(passkey_session.patch(path, json={"friendly_name": "Work laptop"}), expected)
+        assert passkey_session.get("/passkeys").json == [expected]
         for name in ("", " ", "\u200d", "\u3164", "a\u202eb", "a\nb", "x" * 121):
-            refused = passkey.patch(path, json={"friendly_name": name})
+            response = passkey_session.patch(path, json={"friendly_name": name})
             limits = "friendly_name: must be 1 to 120 visible characters"
-            assert_error(refused, 400, "validation_failed", details=limits)
+            assert_error(response, 400, "validation_failed", details=limits)
 
-    def test_user_removes_a_passkey(self, client, alice, authenticator, passkey, entry, outbox):
-        assert_ok(passkey.delete(f"/passkeys/{entry['id']}"), {"id": entry["id"]})
+    def test_user_removes_a_passkey(self, client, alice, authenticator, passkey_session, entry, outbox):
+        assert_ok(passkey_session.delete(f"/passkeys/{entry['id']}"), {"id": entry["id"]})
         assert_wrong_signature(sign_in_response(client, authenticator))
         # Its level came from the passkey.
-        assert passkey.refreshed().claims["aal"] == "aal1"
-        assert passkey.get("/passkeys").json == []
+        assert passkey_session.refreshed().claims["aal"] == "aal1"
+        assert passkey_session.get("/passkeys").json == []
         assert outbox.kinds() == [("passkey_added", alice.email), ("passkey_removed", alice.email)]
 
     def test_passkey_of_another_user_is_not_found(self, entry, mallory):
@@ -336,14 +338,19 @@ class TestManagement:
         path = f"/admin/users/{alice.id}/passkeys"
         (entry,) = client.get(path, headers=service_role).json
         assert entry == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
-        own = f"{path}/{entry['id']}"
-        assert_ok(client.delete(own, headers=service_role), {"id": entry["id"]})
-        assert_error(client.delete(own, headers=service_role), *NOT_FOUND)
+        passkey_path = f"{path}/{entry['id']}"
+        assert_ok(client.delete(passkey_path, headers=service_role), {"id": entry["id"]})
+        assert_error(client.delete(passkey_path, headers=service_role), *NOT_FOUND)
         assert_ok(client.get(path, headers=service_role), [])
         assert outbox.last().kind == "passkey_removed"
 
-    def test_sign_in_during_a_removal_leaves_no_aal2(self, server, passkey, entry, authenticator, database):
-        body, on_server = assertion(server, authenticator), passkey.on(server)
-        acts = (lambda: on_server.delete(f"/passkeys/{entry['id']}"), lambda: server.post(SIGN_IN, json=body))
-        assert at_once(2, lambda number: acts[number]())[0].status_code == 200
+    def test_sign_in_during_a_removal_leaves_no_aal2(
+        self, server, passkey_session, entry, authenticator, database
+    ):
+        body, server_session = assertion(server, authenticator), passkey_session.on(server)
+        requests = (
+            lambda: server_session.delete(f"/passkeys/{entry['id']}"),
+            lambda: server.post(SIGN_IN, json=body),
+        )
+        assert at_once(2, lambda number: requests[number]())[0].status_code == 200
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 0

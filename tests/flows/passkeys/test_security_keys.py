@@ -40,11 +40,11 @@ def test_key_is_enrolled_and_raises_later_sessions(alice, laptop, outbox):
     assert other.get("/user").status_code == 401
     assert outbox.kinds() == [("factor_added", alice.email)]
 
-    again = alice.open_session()
-    assert_error(again.delete("/user"), 403, "insufficient_aal")
-    later = session_of(again.client, verify(again, factor_id, key))
-    assert [method["method"] for method in later.claims["amr"]] == ["password", "webauthn"]
-    assert later.delete(f"/factors/{factor_id}").status_code == 200
+    second = alice.open_session()
+    assert_error(second.delete("/user"), 403, "insufficient_aal")
+    raised_again = session_of(second.client, verify(second, factor_id, key))
+    assert [method["method"] for method in raised_again.claims["amr"]] == ["password", "webauthn"]
+    assert raised_again.delete(f"/factors/{factor_id}").status_code == 200
 
 
 def test_site_of_another_relying_party_is_refused(laptop):
@@ -55,11 +55,11 @@ def test_site_of_another_relying_party_is_refused(laptop):
         ({"rpId": "evil.example"}, "webauthn.rpId: must be localhost"),
         ({"rpOrigins": origins}, f"webauthn.rpOrigins: must be among {origins[0]}"),
     ):
-        challenged = raised.post(f"/factors/{factor_id}/challenge", json={"webauthn": site})
-        assert_error(challenged, 400, "validation_failed", details=details)
-        sent = body | {"webauthn": body["webauthn"] | site}
-        refused = raised.post(f"/factors/{factor_id}/verify", json=sent)
-        assert_error(refused, 400, "validation_failed", details=details)
+        response = raised.post(f"/factors/{factor_id}/challenge", json={"webauthn": site})
+        assert_error(response, 400, "validation_failed", details=details)
+        members = body | {"webauthn": body["webauthn"] | site}
+        response = raised.post(f"/factors/{factor_id}/verify", json=members)
+        assert_error(response, 400, "validation_failed", details=details)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_site_of_another_relying_party_is_refused(laptop):
 )
 def test_assertion_with_a_foreign_part_is_refused(alice, laptop, changes):
     key, factor_id, _ = set_up(laptop)
-    again = alice.open_session()
-    session_of(again.client, verify(again, factor_id, key))
+    second = alice.open_session()
+    session_of(second.client, verify(second, factor_id, key))
     third = alice.open_session()
     assert_error(verify(third, factor_id, key, **changes), *FAILED, details=A_SENTENCE)
     assert third.refreshed().claims["aal"] == "aal1"
@@ -88,17 +88,17 @@ def test_keys_and_passkeys_do_not_stand_in_for_each_other(client, alice, laptop)
     key, factor_id, raised = set_up(laptop)
     other = Authenticator(is_verified=False)
     assert verify(raised, enrol(raised, "Other"), other).status_code == 200
-    refused = sign_in_response(client, key, is_verified=True)
-    assert_error(refused, *FAILED, details=A_SENTENCE)
+    response = sign_in_response(client, key, is_verified=True)
+    assert_error(response, *FAILED, details=A_SENTENCE)
     passkey, _ = register(raised)
-    begun = alice.open_session()
-    for wrong in (passkey, other):
-        refused = verify(begun, factor_id, wrong, passkey=wrong.passkeys[0])
-        assert_error(refused, *FAILED, details=A_SENTENCE)
+    session = alice.open_session()
+    for authenticator in (passkey, other):
+        response = verify(session, factor_id, authenticator, passkey=authenticator.passkeys[0])
+        assert_error(response, *FAILED, details=A_SENTENCE)
     body = assertion(client, passkey)
     foreign = {"type": "request", "credential_response": body["credential"]}
-    sent = {"challenge_id": body["challenge_id"], "webauthn": foreign}
-    assert_error(begun.post(f"/factors/{factor_id}/verify", json=sent), *UNKNOWN)
+    members = {"challenge_id": body["challenge_id"], "webauthn": foreign}
+    assert_error(session.post(f"/factors/{factor_id}/verify", json=members), *UNKNOWN)
     assert sign_in(client, passkey).claims["aal"] == "aal2"
 
 

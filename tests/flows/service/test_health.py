@@ -36,10 +36,10 @@ def test_health_costs_at_most_one_statement_a_second(client, monkeypatch):
     assert client.get("/health").status_code == 200
     before = statements_run(THREAD)
     assert before
-    began = time.monotonic()
+    start = time.monotonic()
     for _ in range(50):
         assert client.get("/health").status_code == 200
-    assert statements_run(THREAD) - before <= 1 + (time.monotonic() - began)
+    assert statements_run(THREAD) - before <= 1 + (time.monotonic() - start)
 
 
 FULL = "The disk of the database is full; nothing can be written"
@@ -68,12 +68,12 @@ def failing_writes(database: Rows) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def full_disk(database: Rows) -> Iterator[None]:
-    written = database.value("SELECT pg_get_functiondef('write_to_disk'::regproc)")
+    definition = database.value("SELECT pg_get_functiondef('write_to_disk'::regproc)")
     database.run(FAILING.format("write_to_disk() RETURNS bigint", "disk_full"))
     try:
         yield
     finally:
-        database.run(written)
+        database.run(definition)
 
 
 def sign_up(client: Any) -> int:
@@ -116,11 +116,11 @@ def test_health_is_degraded_while_statements_wait_for_a_lock(client, alice, data
     with closing(psycopg2.connect(database_url)) as holder, ThreadPoolExecutor(1) as thread:
         holder.cursor().execute(statement)
         assert_ok(client.get("/health?strict"), HEALTHY)
-        waiting = thread.submit(sign_in, client, alice.email)
+        future = thread.submit(sign_in, client, alice.email)
         wait_until(lambda: client.get("/health?strict").status_code == 503)
         assert_degraded(client, LOCKED)
         holder.rollback()
-        assert waiting.result().status_code == 200
+        assert future.result().status_code == 200
     assert_ok(client.get("/health?strict"), HEALTHY)
 
 
@@ -130,7 +130,7 @@ def test_health_is_degraded_while_waiting_requests_have_all_connections(
     session = alice.open_session()
     with closing(psycopg2.connect(database_url)) as holder, ThreadPoolExecutor(50) as threads:
         holder.cursor().execute("LOCK TABLE users")
-        waiting = [
+        futures = [
             threads.submit(lambda: session.on(app.test_client()).get("/user").status_code) for _ in range(50)
         ]
         wait_until(lambda: parts.db.pool.lent == parts.db.pool.size)
@@ -138,7 +138,7 @@ def test_health_is_degraded_while_waiting_requests_have_all_connections(
         wait_until(lambda: assert_responds(client)["status"] == "degraded")
         assert_degraded(client, LOCKED)
         holder.rollback()
-        assert {each.result() for each in waiting} <= {200, 503}
+        assert {each.result() for each in futures} <= {200, 503}
 
 
 def assert_responds(client: Any) -> Any:

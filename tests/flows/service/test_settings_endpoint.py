@@ -25,7 +25,7 @@ DEFAULTS = {
 }
 
 
-def shown(make_app, **changes):
+def response_and_expected(make_app, **changes):
     """Return the response, whose providers are all disabled, and the expected one."""
     response = make_app(AUTH_RATE_LIMITS_ENABLED="true", **changes).test_client().get("/settings")
     providers = response.json["external_providers"]
@@ -35,7 +35,7 @@ def shown(make_app, **changes):
 
 
 def test_response_shows_the_defaults(make_app):
-    assert_ok(*shown(make_app))
+    assert_ok(*response_and_expected(make_app))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_response_shows_the_defaults(make_app):
     ],
 )
 def test_response_shows_changed_settings(make_app, name, value, field, expected):
-    response, defaults = shown(make_app, **{name: value})
+    response, defaults = response_and_expected(make_app, **{name: value})
     assert_ok(response, defaults | {field: expected})
 
 

@@ -31,9 +31,14 @@ def assert_signed_in(session):
 )
 def test_scope_decides_which_sessions_of_the_user_end(alice, bob, query, ends_this, ends_others):
     laptop, phone, tablet = (alice.open_session() for _ in range(3))
-    bobs = bob.open_session()
+    bobs_session = bob.open_session()
     assert_ok(laptop.post(f"/logout{query}"), DONE)
-    for session, ends in ((laptop, ends_this), (phone, ends_others), (tablet, ends_others), (bobs, False)):
+    for session, ends in (
+        (laptop, ends_this),
+        (phone, ends_others),
+        (tablet, ends_others),
+        (bobs_session, False),
+    ):
         (assert_signed_out if ends else assert_signed_in)(session)
     assert_signed_in(alice.sign_in())
 

@@ -24,16 +24,16 @@ class TestList:
         response = laptop.get("/sessions")
         assert statements_run() == before + 1
         assert laptop.id == A_UUID
-        listed = [entry(phone, False), entry(laptop, True)]
-        assert_ok(response, {"data": listed, "pagination": page_of(1, 20, 2, 1)})
+        entries = [entry(phone, False), entry(laptop, True)]
+        assert_ok(response, {"data": entries, "pagination": page_of(1, 20, 2, 1)})
         assert response.headers["X-Total-Count"] == "2"
-        only = "</sessions?page=1&per_page=20>"
-        assert response.headers["Link"] == f'{only}; rel="first", {only}; rel="last"'
+        url = "</sessions?page=1&per_page=20>"
+        assert response.headers["Link"] == f'{url}; rel="first", {url}; rel="last"'
 
     @pytest.mark.parametrize(
-        ("peer", "shown"), [("fe80::1%eth0", "fe80::1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("unix:", None)]
+        ("peer", "ip"), [("fe80::1%eth0", "fe80::1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("unix:", None)]
     )
-    def test_session_shows_where_it_was_started_by_a_valid_address(self, client, alice, peer, shown):
+    def test_session_shows_where_it_was_started_by_a_valid_address(self, client, alice, peer, ip):
         response = client.post(
             "/token?grant_type=password",
             json={"email": alice.email, "password": PASSWORD},
@@ -42,25 +42,25 @@ class TestList:
         )
         assert response.status_code == 200
         (_, other) = alice.sign_in().get("/sessions").json["data"]
-        assert other["ip"] == shown
+        assert other["ip"] == ip
         assert other["user_agent"].startswith("Firefox on Alice")
 
     def test_live_sessions_are_listed_with_their_last_refresh(self, alice, database):
         laptop, phone, tablet = (alice.sign_in() for _ in range(3))
         phone.post("/logout?scope=local")
-        expired = "UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s"
-        database.run(expired, id=tablet.id)
+        statement = "UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s"
+        database.run(statement, id=tablet.id)
         laptop.refresh()
-        listed = laptop.get("/sessions")
-        assert_ok(listed, {"data": [entry(laptop, True)], "pagination": page_of(1, 20, 1, 1)})
-        assert listed.json["data"][0]["refreshed_at"] > listed.json["data"][0]["created_at"]
+        response = laptop.get("/sessions")
+        assert_ok(response, {"data": [entry(laptop, True)], "pagination": page_of(1, 20, 1, 1)})
+        assert response.json["data"][0]["refreshed_at"] > response.json["data"][0]["created_at"]
 
 
 class TestEndingASession:
     def test_delete_ends_only_that_session_once(self, alice, database):
         laptop, phone = alice.open_session(), alice.open_session()
-        ended = laptop.delete(f"/sessions/{phone.id}")
-        assert_ok(ended, {"message": "Session ended", "timestamp": A_TIMESTAMP})
+        response = laptop.delete(f"/sessions/{phone.id}")
+        assert_ok(response, {"message": "Session ended", "timestamp": A_TIMESTAMP})
         assert_error(phone.get("/user"), 401, "session_not_found")
         assert_error(phone.refresh(), 400, "refresh_token_not_found")
         assert laptop.get("/user").status_code == 200

@@ -58,11 +58,11 @@ class TestRefresh:
         database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
         signed_in_at = database.value("SELECT floor(extract(epoch FROM created_at))::int FROM sessions")
         before = database.everything("users", "identities", "outbox")
-        next_one = session.refreshed()
-        assert next_one.id == session.id
-        assert next_one.claims["amr"] == [{"method": "password", "timestamp": signed_in_at}]
-        assert next_one.claims["iat"] > signed_in_at
-        assert next_one.claims["jti"] != session.claims["jti"]
+        refreshed_session = session.refreshed()
+        assert refreshed_session.id == session.id
+        assert refreshed_session.claims["amr"] == [{"method": "password", "timestamp": signed_in_at}]
+        assert refreshed_session.claims["iat"] > signed_in_at
+        assert refreshed_session.claims["jti"] != session.claims["jti"]
         assert database.count("sessions") == 1
         assert database.everything("users", "identities", "outbox") == before
 
@@ -72,14 +72,14 @@ class TestUsedToken:
 
     def test_used_token_returns_the_current_token_and_only_counts_the_request(self, session, database):
         successor = session.refreshed()
-        counted = database.one("SELECT refreshes, counted_until FROM sessions")
+        counts = database.one("SELECT refreshes, counted_until FROM sessions")
         before = database.everything()
         for _ in range(3):
-            again = session.refreshed()
-            assert again.refresh_token == successor.refresh_token
-            assert again.get("/user").status_code == 200
+            repeated = session.refreshed()
+            assert repeated.refresh_token == successor.refresh_token
+            assert repeated.get("/user").status_code == 200
         database.run("UPDATE sessions SET refreshes = refreshes - 3")
-        assert database.one("SELECT refreshes, counted_until FROM sessions") == counted
+        assert database.one("SELECT refreshes, counted_until FROM sessions") == counts
         assert database.everything() == before
 
     @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ class TestUsedToken:
     def test_late_tab_gets_the_present_token_while_its_own_is_one_of_the_eight_newest_echoes(
         self, session, database
     ):
-        used = [session]
+        tabs = [session]
         for _ in range(10):
-            used.append(used[-1].refreshed())
-        newest = used.pop()
-        for late in used[1:]:
-            assert late.refreshed().refresh_token == newest.refresh_token
+            tabs.append(tabs[-1].refreshed())
+        newest = tabs.pop()
+        for tab in tabs[1:]:
+            assert tab.refreshed().refresh_token == newest.refresh_token
         assert newest.refreshed().get("/user").status_code == 200
-        assert_error(used[0].refresh(), *STOLEN)
+        assert_error(tabs[0].refresh(), *STOLEN)
         assert_ended(newest, database)
 
     def test_row_of_a_session_does_not_grow_with_its_refreshes(self, sign_in_with, database):
@@ -204,23 +204,23 @@ class TestLifetime:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("hooked", [False, True])
+    @pytest.mark.parametrize("has_hook", [False, True])
     def test_refresh_that_waits_gives_what_its_user_is_after_the_wait(
-        self, make_app, alice, database, target, hooked
+        self, make_app, alice, database, target, has_hook
     ):
         target.answer = lambda event: {"claims": event["claims"]}
         hook = {
             "AUTH_HOOK_CUSTOM_ACCESS_TOKEN": target.url,
             "AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         }
-        session = alice.sign_in(client=make_app(**hook if hooked else {}).test_client())
+        session = alice.sign_in(client=make_app(**hook if has_hook else {}).test_client())
         with database.locked("sessions", session.id) as lock:
-            refreshed = lock.start(session.refreshed)
+            future = lock.start(session.refreshed)
             database.run(
                 "UPDATE users SET role = 'editor', user_metadata = '{\"name\": \"Al\"}' WHERE id = %(id)s",
                 id=alice.id,
             )
-        claims = refreshed.result().claims
+        claims = future.result().claims
         assert (claims["role"], claims["user_metadata"]) == ("editor", {"name": "Al"})
 
     def test_refresh_that_waits_for_a_ban_is_told_of_it(self, session, alice, client, service_role, database):
@@ -231,10 +231,10 @@ class TestRefusals:
                     f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role
                 )
             )
-            waiting = lock.start(session.refresh)
+            future = lock.start(session.refresh)
         assert ban.result().status_code == 200
         msg = "Invalid Refresh Token: this user is banned"
-        assert_error(waiting.result(), 400, "user_banned", msg)
+        assert_error(future.result(), 400, "user_banned", msg)
 
     def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
         before = statements_run()
@@ -256,12 +256,12 @@ class TestConcurrency:
         self, server, alice, database
     ):
         session = alice.sign_in()
-        lost = session.refreshed()
+        lost_session = session.refreshed()
         age(database, 61)
         answers = at_once(50, lambda _: refresh(server, session.refresh_token))
         assert [answer.status_code for answer in answers] == [200] * 50
         (successor,) = {answer.json["refresh_token"] for answer in answers}
-        assert successor not in (session.refresh_token, lost.refresh_token)
+        assert successor not in (session.refresh_token, lost_session.refresh_token)
         assert database.value("SELECT counter FROM sessions") == 2
         assert database.count("audit_log", "action = 'refresh_answer_lost'") == 1
 
@@ -295,9 +295,9 @@ class TestConcurrency:
         """Otherwise it would lock itself and a sign-out, which has locked the user."""
         used_twice(session, database)
         with database.locked("users", alice.id) as lock:
-            waiting = lock.start(session.refresh)
+            future = lock.start(session.refresh)
             database.run("SELECT FROM sessions FOR UPDATE NOWAIT")
-        assert_error(waiting.result(), *STOLEN)
+        assert_error(future.result(), *STOLEN)
 
     def test_no_worker_accepts_tokens_of_an_ended_session(self, server, alice, database):
         session = alice.sign_in()

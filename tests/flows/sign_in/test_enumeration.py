@@ -32,24 +32,24 @@ def answer_of(client, name, address):
     """Return everything visible of a response except values that are unique each time."""
     path, body, field = REQUESTS[name]
     response = client.post(path, json=body | {field: address})
-    shown = response.json
+    members = response.json
     if path == "/signup":
-        assert shown[field] == address
-        ids = (shown["id"], shown["identities"][0]["id"], shown["created_at"])
+        assert members[field] == address
+        ids = (members["id"], members["identities"][0]["id"], members["created_at"])
         assert ids == (A_UUID, A_UUID, A_TIMESTAMP)
         unique = {"id", "email", "phone", "identities", "created_at", "updated_at", "confirmation_sent_at"}
     else:
-        assert shown == ON_ITS_WAY
+        assert members == ON_ITS_WAY
         unique = {"message_id"}
-    shown = {name: value for name, value in shown.items() if name not in unique}
+    members = {name: value for name, value in members.items() if name not in unique}
     headers = dict(response.headers)
     for varying in ("X-Request-Id", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Content-Length"):
         headers.pop(varying, None)
-    return response.status_code, shown, headers
+    return response.status_code, members, headers
 
 
 @pytest.fixture
-def everybody(client, service_role, database):
+def addresses_by_state(client, service_role, database):
     """Email and phone of a user in each state that an attacker might probe."""
     addresses = {}
     confirmed: dict[str, Any] = {"email_confirm": True, "phone_confirm": True}
@@ -91,12 +91,14 @@ class Work:
 
 class TestResponse:
     @pytest.mark.parametrize("name", REQUESTS)
-    def test_response_is_the_same_for_each_state(self, client, everybody, parts, database, hashes, name):
+    def test_response_is_the_same_for_each_state(
+        self, client, addresses_by_state, parts, database, hashes, name
+    ):
         """So are statements, commits and hashes: one transaction writes a message, to be sent or not."""
-        field, measured = REQUESTS[name][2], Work(parts, database, hashes)
+        field, work = REQUESTS[name][2], Work(parts, database, hashes)
         outcomes = {
-            state: measured.of(lambda address=addresses[field]: answer_of(client, name, address))
-            for state, addresses in everybody.items()
+            state: work.of(lambda address=addresses[field]: answer_of(client, name, address))
+            for state, addresses in addresses_by_state.items()
             if field in addresses
         }
         assert len(outcomes) >= 6
@@ -115,12 +117,16 @@ class TestResponse:
     @pytest.mark.parametrize(
         "name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"]
     )
-    def test_response_is_the_same_with_limits_and_quotas(self, make_app, everybody, database, hashes, name):
+    def test_response_is_the_same_with_limits_and_quotas(
+        self, make_app, addresses_by_state, database, hashes, name
+    ):
         field = REQUESTS[name][2]
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
-        client, measured = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
+        client, work = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
         outcomes = {
-            (state, turn): measured.of(lambda state=state: answer_of(client, name, everybody[state][field]))
+            (state, turn): work.of(
+                lambda state=state: answer_of(client, name, addresses_by_state[state][field])
+            )
             for state in ("confirmed", "unconfirmed", "unknown")
             for turn in ("first", "second")
         }
@@ -128,7 +134,7 @@ class TestResponse:
         assert outcomes["unknown", "first"][1][2] == 1
 
     @cases("name", REQUESTS)
-    def test_invalid_request_is_refused_for_each_state(self, client, everybody, name):
+    def test_invalid_request_is_refused_for_each_state(self, client, addresses_by_state, name):
         path, body, field = REQUESTS[name]
         changes: list[dict[str, Any]] = [
             *({"redirect_to": 1}, {"code_challenge": "x"}, {"code_challenge_method": "plain"}),
@@ -136,13 +142,13 @@ class TestResponse:
         ]
         for change in changes if path in ("/magiclink", "/otp", "/signup") else changes[:3]:
             answers = [
-                client.post(path, json=body | change | {field: everybody[state][field]})
+                client.post(path, json=body | change | {field: addresses_by_state[state][field]})
                 for state in ("confirmed", "waiting", "unknown")
             ]
             assert {answer.status_code for answer in answers} == {400}
             assert len({answer.text for answer in answers}) == 1
 
-    def test_id_in_the_response_is_not_that_of_the_user(self, client, everybody, database):
+    def test_id_in_the_response_is_not_that_of_the_user(self, client, addresses_by_state, database):
         body = {"email": "confirmed@example.com"}
         ids = {client.post("/recover", json=body).json["message_id"] for _ in range(3)}
         assert len(ids) == 3
@@ -150,10 +156,10 @@ class TestResponse:
 
 
 class TestCodesAndLinks:
-    def test_wrong_code_gets_the_same_response_for_each_state(self, client, everybody, parts):
+    def test_wrong_code_gets_the_same_response_for_each_state(self, client, addresses_by_state, parts):
         client.post("/magiclink", json={"email": "confirmed@example.com"})
         answers, work = set(), set()
-        for addresses in everybody.values():
+        for addresses in addresses_by_state.values():
             for type in ("magiclink", "email", "signup", "recovery", "email_change"):
                 before = statements_run()
                 response = type_in(client, type, addresses["email"], "000000")

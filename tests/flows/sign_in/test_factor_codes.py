@@ -33,7 +33,7 @@ class Codes:
     enter: Callable[[Session], Any]
 
     @property
-    def refused(self) -> tuple[int, str]:
+    def refusal(self) -> tuple[int, str]:
         return (429, "mfa_recovery_codes_locked") if self.kind == "recovery" else REFUSED
 
 
@@ -91,7 +91,7 @@ def use_up(alice, at, database):
         )
         thief = alice.open_session(at("192.0.2.1"))
         assert_error(codes.guess(thief), *WRONG_CODE)
-        assert_error(codes.guess(thief), *codes.refused)
+        assert_error(codes.guess(thief), *codes.refusal)
 
     return use_up
 
@@ -103,7 +103,7 @@ class TestNetworks:
         thief = alice.sign_in(client=at(ELSEWHERE))
         for enter in (codes.guess, codes.enter):
             response = enter(thief)
-            assert_error(response, *codes.refused)
+            assert_error(response, *codes.refusal)
             assert_left(int(response.headers["Retry-After"]), of=86_400)
         assert codes.enter(alice.open_session(at(HOME))).status_code == 200
 
@@ -113,7 +113,7 @@ class TestNetworks:
         use_up(codes)
         client = at(OFFICE)
         session = alice.sign_in(client=client)
-        assert_error(codes.enter(session), *codes.refused)
+        assert_error(codes.enter(session), *codes.refusal)
         if way == "nonce":
             session.get("/reauthenticate")
             assert session.post("/reauthenticate", json={"nonce": outbox.last().code}).status_code == 200
@@ -121,13 +121,13 @@ class TestNetworks:
             sign_in(client, authenticator)
         else:
             client.post("/magiclink", json={"email": alice.email})
-            sent = outbox.last(alice.email, "magiclink")
+            message = outbox.last(alice.email, "magiclink")
             if way == "link":
-                assert hand_in(client, "magiclink", sent.token).status_code == 200
+                assert hand_in(client, "magiclink", message.token).status_code == 200
             else:
-                assert type_in(client, "magiclink", alice.email, sent.code).status_code == 200
+                assert type_in(client, "magiclink", alice.email, message.code).status_code == 200
         assert codes.enter(session).status_code == 200
-        assert_error(codes.guess(alice.open_session(at(ELSEWHERE))), *codes.refused)
+        assert_error(codes.guess(alice.open_session(at(ELSEWHERE))), *codes.refusal)
 
     def test_networks_lose_their_tries_with_a_factor(self, alice, owner, at, app_codes, use_up):
         """A thief may have passed the second step with a factor that the owner has removed."""
@@ -151,11 +151,11 @@ class TestCounts:
         with served(make_app(AUTH_TRUSTED_PROXIES="1")) as server:
             session = alice.sign_in(client=server)
             challenges = [challenge(session, app) for _ in range(5)]
-            wrong = app.wrong_code()
+            wrong_code = app.wrong_code()
 
             def guess(number):
                 headers = session.authorization | {"X-Forwarded-For": f"192.0.2.{number % networks}"}
-                body = {"challenge_id": challenges[number % 5], "code": wrong}
+                body = {"challenge_id": challenges[number % 5], "code": wrong_code}
                 return server.post(f"/factors/{app.id}/verify", json=body, headers=headers).json["error_code"]
 
             refusals = Counter(at_once(50, guess))
@@ -228,13 +228,13 @@ class TestPlaces:
             count = "INSERT INTO failure_counts VALUES (%(key)s, %(most)s, now() + interval '1 day')"
             database.run(count, key=f"{kind} {alice.id}", most=most)
         values = {"app": app, "code": app.wrong_code(), "challenge": challenge(session, app)}
-        sent = {name: value.format(**values) for name, value in body.items()}
+        members = {name: value.format(**values) for name, value in body.items()}
         answers = [
-            getattr(session.on(at(network)), method)(path.format(**values), json=sent)
+            getattr(session.on(at(network)), method)(path.format(**values), json=members)
             for network in (ELSEWHERE, HOME)
         ]
-        refused = (429, "mfa_recovery_codes_locked") if path == "/factors/recovery-codes/verify" else REFUSED
-        assert_error(answers[0], *refused)
+        refusal = (429, "mfa_recovery_codes_locked") if path == "/factors/recovery-codes/verify" else REFUSED
+        assert_error(answers[0], *refusal)
         assert answers[1].json["error_code"] in ("mfa_verification_failed", "reauthentication_not_valid")
 
     @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "act"])
@@ -262,7 +262,7 @@ class TestChallengeThatIsNotOpen:
     """It refuses any code, so none is compared with it, or counted."""
 
     @pytest.fixture(params=["unknown", "expired", "used up", "of another session", "of another factor"])
-    def closed(self, request, alice, owner, database) -> str:
+    def closed_challenge(self, request, alice, owner, database) -> str:
         app, session = owner
         if request.param == "unknown":
             return str(uuid.uuid4())
@@ -270,29 +270,33 @@ class TestChallengeThatIsNotOpen:
             return challenge(alice.open_session(), app)
         if request.param == "of another factor":
             return challenge(session, enrol(session, "other"))
-        made = challenge(session, app)
+        challenge_id = challenge(session, app)
         column, value = ("tries", "5") if request.param == "used up" else ("expires_at", "now()")
-        database.run(f"UPDATE factor_challenges SET {column} = {value} WHERE id::text = %(id)s", id=made)
-        return made
+        database.run(
+            f"UPDATE factor_challenges SET {column} = {value} WHERE id::text = %(id)s", id=challenge_id
+        )
+        return challenge_id
 
-    def test_right_and_wrong_codes_are_refused_alike_and_count_nothing(self, owner, closed, database):
+    def test_right_and_wrong_codes_are_refused_alike_and_count_nothing(
+        self, owner, closed_challenge, database
+    ):
         app, session = owner
         database.run("UPDATE factors SET last_step = NULL")
-        ran, counts = set(), database.all("SELECT key, count FROM failure_counts")
+        costs, counts = set(), database.all("SELECT key, count FROM failure_counts")
         for code in [app.wrong_code(), app.code(), *[app.wrong_code()] * 25]:
             before = statements_run()
-            assert_error(verify(session, app, code, closed), 422, "mfa_challenge_expired")
-            ran.add(statements_run() - before)
-        assert len(ran) == 1
+            assert_error(verify(session, app, code, closed_challenge), 422, "mfa_challenge_expired")
+            costs.add(statements_run() - before)
+        assert len(costs) == 1
         assert database.all("SELECT key, count FROM failure_counts") == counts
         assert database.value("SELECT last_step FROM factors WHERE verified_at IS NOT NULL") is None
         assert verify(session, app).status_code == 200
 
     def test_challenge_that_goes_after_the_look_leaves_the_verdict_counted(self, alice, owner, database):
         app, session = owner
-        made = challenge(session, app)
+        challenge_id = challenge(session, app)
         with database.locked("users", alice.id) as lock:
-            answer = lock.start(lambda: verify(session, app, app.wrong_code(), made))
-            database.run("DELETE FROM factor_challenges WHERE id::text = %(id)s", id=made)
+            answer = lock.start(lambda: verify(session, app, app.wrong_code(), challenge_id))
+            database.run("DELETE FROM factor_challenges WHERE id::text = %(id)s", id=challenge_id)
         assert_error(answer.result(), 422, "mfa_challenge_expired")
         assert database.value("SELECT max(count) FROM failure_counts WHERE key LIKE 'totp%%'") == 1

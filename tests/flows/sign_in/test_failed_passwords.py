@@ -14,7 +14,7 @@ from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, register, session_of, sign_in
 
-NEW, RIGHT = {"password": "Another-Horse-1"}, {"current_password": PASSWORD}
+CHANGE, PROOF = {"password": "Another-Horse-1"}, {"current_password": PASSWORD}
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in with a link"
 
 
@@ -53,7 +53,7 @@ def pass_time(database, seconds):
     database.run(f"UPDATE failure_counts SET expires_at = expires_at - interval '{seconds} seconds'")
 
 
-def stranger(client, email, number):
+def fail_from_network(client, email, number):
     """Try a wrong password once from a new network."""
     return fail(client, email, 1, f"192.0.2.{number}")
 
@@ -61,11 +61,11 @@ def stranger(client, email, number):
 class TestByAddressAndNetwork:
     def test_ten_failures_in_fifteen_minutes_are_allowed(self, limited, alice, database):
         client = limited()
-        for left in range(9, -1, -1):
+        for remaining in range(9, -1, -1):
             response = log_in(client, alice.email, WRONG_PASSWORD)
             assert_invalid(response)
             assert response.headers["X-RateLimit-Limit"] == "10"
-            assert response.headers["X-RateLimit-Remaining"] == str(left)
+            assert response.headers["X-RateLimit-Remaining"] == str(remaining)
         for _ in range(20):
             assert_locked(log_in(client, alice.email, WRONG_PASSWORD), 900)
         pass_time(database, 600)
@@ -77,11 +77,11 @@ class TestByAddressAndNetwork:
     def test_right_password_is_refused_beyond_the_limit(self, limited, alice, bob, database, hashes):
         client = limited()
         fail(client, alice.email, 10)
-        before, hashed = database.everything("users", "sessions", "known_networks"), hashes.count
+        before, hashes_before = database.everything("users", "sessions", "known_networks"), hashes.count
         assert_locked(log_in(client, alice.email), 900)
         assert_locked(log_in(client, alice.email, path="/login-admin"), 900)
         assert database.everything("users", "sessions", "known_networks") == before
-        assert hashes.count == hashed
+        assert hashes.count == hashes_before
         # Other networks and users have their own limit.
         for email, place in ((alice.email, ELSEWHERE), (bob.email, HOME)):
             assert log_in(client, email, place=place).status_code == 200
@@ -95,10 +95,10 @@ class TestByAddressAndNetwork:
         runs: dict[str, list[Any]] = {alice.email: [], "nobody@example.com": [], "nopassword@example.com": []}
         for email, answers in runs.items():
             for _ in range(12):
-                run, hashed = statements_run(), hashes.count
+                statements_before, hashes_before = statements_run(), hashes.count
                 answer = log_in(client, email, WRONG_PASSWORD)
                 headers = [answer.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")]
-                cost = statements_run() - run, hashes.count - hashed
+                cost = statements_run() - statements_before, hashes.count - hashes_before
                 answers.append((answer.status_code, answer.data, headers, cost))
         first, *others = runs.values()
         assert others == [first, first]
@@ -122,7 +122,7 @@ def test_right_password_of_a_refused_user_is_not_counted_and_its_network_stays_u
     assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
     assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
     database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
-    assert not knows(client, alice.email, HOME)
+    assert not is_known_network(client, alice.email, HOME)
 
 
 class TestByUser:
@@ -158,10 +158,10 @@ class TestByUser:
         pass_time(database, 100)
         outcomes = []
         for phone in (PHONE, OTHER_PHONE):
-            run, hashed = statements_run(), hashes.count
+            statements_before, hashes_before = statements_run(), hashes.count
             response = self.by_phone(client, PASSWORD, phone)
             assert_invalid(response)
-            cost = statements_run() - run, hashes.count - hashed
+            cost = statements_run() - statements_before, hashes.count - hashes_before
             headers = [response.headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")]
             outcomes.append((headers, cost))
         assert outcomes[0] == outcomes[1]
@@ -182,29 +182,29 @@ class TestByAddressAlone:
     def test_failures_of_unknown_networks_add_up(self, limited, alice, database):
         client = limited(ACCOUNT_FAILURES="5 per day")
         for email in (alice.email, "nobody@example.com"):
-            assert [stranger(client, email, number) for number in range(5)] == [[401]] * 5
+            assert [fail_from_network(client, email, number) for number in range(5)] == [[401]] * 5
             assert_locked(log_in(client, email, WRONG_PASSWORD, "192.0.2.9"), 86_400)
         pass_time(database, 86_401)
-        assert stranger(client, alice.email, 9) == [401]
+        assert fail_from_network(client, alice.email, 9) == [401]
         # A hundred a day by default.
         client = limited()
         database.run("UPDATE failure_counts SET count = 99 WHERE key = %(key)s", key=f"account {alice.email}")
-        assert [stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
+        assert [fail_from_network(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
     def test_failures_elsewhere_do_not_lock_a_known_network(self, limited, alice, hashes):
         client = limited(ACCOUNT_FAILURES="5 per day")
         assert log_in(client, alice.email, place=HOME).status_code == 200
         for number in range(10):
-            stranger(client, alice.email, number)
+            fail_from_network(client, alice.email, number)
         assert log_in(client, alice.email, place=HOME).status_code == 200
-        hashed = hashes.count
+        hashes_before = hashes.count
         assert_locked(log_in(client, alice.email, place=ELSEWHERE), 86_400)
-        assert hashes.count == hashed
+        assert hashes.count == hashes_before
 
     def test_sign_in_by_link_works_beyond_the_limit_and_makes_the_network_known(self, limited, alice, outbox):
         client = limited(ACCOUNT_FAILURES="3 per day")
         for number in range(4):
-            stranger(client, alice.email, number)
+            fail_from_network(client, alice.email, number)
         assert log_in(client, alice.email, place=OFFICE).status_code == 429
         client.post("/magiclink", json={"email": alice.email}, **at(OFFICE))
         response = client.get(f"/verify?type=magiclink&token={outbox.last(alice.email).token}", **at(OFFICE))
@@ -213,7 +213,7 @@ class TestByAddressAlone:
         assert log_in(client, alice.email, place=ELSEWHERE).status_code == 429
 
 
-def knows(client, email, place):
+def is_known_network(client, email, place):
     """Whether the user may sign in from a network while the limit for unknown networks is used up."""
     fail(client, email, 2, "198.18.0.1")
     return log_in(client, email, place=place).status_code == 200
@@ -227,23 +227,25 @@ class TestKnownNetworks:
     def test_network_is_known_to_its_user_after_a_sign_in_only(self, client, alice, mallory, service_role):
         assert log_in(client, mallory.email, place=HOME).status_code == 200
         fail(client, alice.email, 1, HOME)
-        assert not knows(client, alice.email, HOME)
-        assert knows(client, mallory.email, HOME)
+        assert not is_known_network(client, alice.email, HOME)
+        assert is_known_network(client, mallory.email, HOME)
         # The next user of the address does not inherit it.
         client.delete(f"/admin/users/{mallory.id}", headers=service_role)
         register(client, service_role, mallory.email)
-        assert not knows(client, mallory.email, HOME)
+        assert not is_known_network(client, mallory.email, HOME)
 
     def test_ipv6_network_is_a_64_prefix_and_a_refresh_makes_none_known(self, client, alice):
         session = session_of(client, log_in(client, alice.email, place="2001:db8::1"))
         body = {"refresh_token": session.refresh_token}
         client.post("/token?grant_type=refresh_token", json=body, **at(OFFICE))
-        assert knows(client, alice.email, "2001:0DB8::ffff:1")
+        assert is_known_network(client, alice.email, "2001:0DB8::ffff:1")
         for network in ("2001:db8:0:1::1", OFFICE):
-            assert not knows(client, alice.email, network)
+            assert not is_known_network(client, alice.email, network)
 
 
-@pytest.mark.parametrize(("method", "path", "body"), [("PUT", "/user", NEW), ("POST", "/reauthenticate", {})])
+@pytest.mark.parametrize(
+    ("method", "path", "body"), [("PUT", "/user", CHANGE), ("POST", "/reauthenticate", {})]
+)
 def test_wrong_current_passwords_are_limited(limited, alice, database, hashes, method, path, body):
     """They count like failed sign-ins."""
     client = limited(LOGIN_FAILURES="3 per 15 minutes", USER_CHANGES="100 per minute")
@@ -252,10 +254,10 @@ def test_wrong_current_passwords_are_limited(limited, alice, database, hashes, m
     for _ in range(3):
         response = session.open(path, method, json=body | {"current_password": WRONG_PASSWORD})
         assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
-    hashed = hashes.count
-    for refused in (session.put("/user", json=NEW | RIGHT), session.delete("/user", json=RIGHT)):
-        assert_error(refused, 429, "over_request_rate_limit", TOO_MANY)
-    assert hashes.count == hashed
+    hashes_before = hashes.count
+    for response in (session.put("/user", json=CHANGE | PROOF), session.delete("/user", json=PROOF)):
+        assert_error(response, 429, "over_request_rate_limit", TOO_MANY)
+    assert hashes.count == hashes_before
 
 
 class TestHashingQueue:

@@ -55,13 +55,13 @@ def test_former_or_banned_administrator_is_403_without_effect(
 @pytest.mark.parametrize("change", ["role = 'authenticated'", "banned_until = 'infinity'"])
 def test_administrator_demoted_meanwhile_gets_no_session(app, carol, database, change):
     with database.locked("users", carol.id, f"UPDATE users SET {change} WHERE id = %s") as lock:
-        response = lock.start(lambda: log_in(app.test_client(), carol.email))
-    assert response.result().status_code in (401, 403)
+        future = lock.start(lambda: log_in(app.test_client(), carol.email))
+    assert future.result().status_code in (401, 403)
     assert database.count("sessions") == 0
 
 
 def test_sign_in_by_disabled_email_and_get_are_refused(make_app, carol):
     client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
     assert_error(log_in(client, carol.email), 400, "email_provider_disabled")
-    got = client.get("/login-admin?email=carol@example.com&password=x")
-    assert_error(got, 405, "method_not_allowed")
+    response = client.get("/login-admin?email=carol@example.com&password=x")
+    assert_error(response, 405, "method_not_allowed")

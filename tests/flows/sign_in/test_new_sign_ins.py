@@ -9,7 +9,7 @@ from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, session_of
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-TOLD = "new_sign_in"
+NOTICE = "new_sign_in"
 # The thief's proxy forwards the browser's.
 FIREFOX = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
 
@@ -19,12 +19,12 @@ def log_in(client, person, place, password=PASSWORD, path="/token?grant_type=pas
     return client.post(path, json=body, headers=FIREFOX, **at(place))
 
 
-def notified(outbox):
-    return [message.to for message in outbox.sent(kind=TOLD)]
+def notified_addresses(outbox):
+    return [message.to for message in outbox.sent(kind=NOTICE)]
 
 
 @pytest.fixture
-def home(client, alice):
+def alice_at_home(client, alice):
     """A user who has signed in at home, by an application."""
     assert log_in(client, alice, HOME).status_code == 200
     return alice
@@ -35,27 +35,29 @@ def test_user_is_told_once_of_a_network_and_of_no_wrong_password(client, carol, 
     outcomes = []
     for place, password in [(HOME, PASSWORD), (HOME, PASSWORD), (ELSEWHERE, WRONG_PASSWORD),
                             (ELSEWHERE, PASSWORD), (ELSEWHERE, PASSWORD), (HOME, PASSWORD)]:  # fmt: skip
-        outcomes.append((log_in(client, carol, place, password, path).status_code, len(notified(outbox))))
+        outcomes.append(
+            (log_in(client, carol, place, password, path).status_code, len(notified_addresses(outbox)))
+        )
     assert outcomes == [(200, 0), (200, 0), (401, 0), (200, 1), (200, 1), (200, 1)]
     (message,) = outbox.sent(carol.email)
     assert (message.channel, bool(message.token), message.variables["lacks_step"]) == ("email", True, False)
 
 
-def test_notice_and_session_are_one_transaction(client, home, outbox, database):
+def test_notice_and_session_are_one_transaction(client, alice_at_home, outbox, database):
     sessions = database.count("sessions")
     database.run("ALTER TABLE outbox ADD CONSTRAINT full_table CHECK (kind <> 'new_sign_in')")
     try:
-        assert log_in(client, home, ELSEWHERE).status_code == 500
+        assert log_in(client, alice_at_home, ELSEWHERE).status_code == 500
     finally:
         database.run("ALTER TABLE outbox DROP CONSTRAINT full_table")
-    assert (database.count("sessions"), notified(outbox)) == (sessions, [])
-    assert log_in(client, home, ELSEWHERE).status_code == 200
-    assert notified(outbox) == [home.email]
+    assert (database.count("sessions"), notified_addresses(outbox)) == (sessions, [])
+    assert log_in(client, alice_at_home, ELSEWHERE).status_code == 200
+    assert notified_addresses(outbox) == [alice_at_home.email]
 
 
-def test_notice_is_a_setting(make_app, home, outbox):
+def test_notice_is_a_setting(make_app, alice_at_home, outbox):
     client = make_app(AUTH_NOTIFY_SIGN_IN="false").test_client()
-    assert log_in(client, home, ELSEWHERE).status_code == 200
+    assert log_in(client, alice_at_home, ELSEWHERE).status_code == 200
     assert outbox.kinds() == []
 
 
@@ -74,11 +76,11 @@ class TestBrowser:
         self, browser, alice, bob, outbox
     ):
         self.sign_in_at(browser, alice, ELSEWHERE)
-        assert notified(outbox) == []
+        assert notified_addresses(outbox) == []
         assert bob.try_to_sign_in().status_code == 200
         self.sign_in_at(browser, bob, ELSEWHERE)
         self.sign_in_at(browser, bob, OFFICE)
-        assert notified(outbox) == [bob.email]
+        assert notified_addresses(outbox) == [bob.email]
 
     def test_cookie_that_the_service_did_not_set_is_not_known(self, app, browser, alice, outbox):
         cookie = browser.cookie("latchkey_known").value
@@ -86,38 +88,40 @@ class TestBrowser:
             stranger = Visitor(app)
             stranger.plant("latchkey_known", value)
             self.sign_in_at(stranger, alice, f"192.0.2.{number}")
-        (message,) = outbox.sent(kind=TOLD)[:1]
-        assert (message.to, len(outbox.sent(kind=TOLD))) == (alice.email, 2)
-        assert outbox.sent(kind=TOLD)[1].variables["times"] == 2
+        (message,) = outbox.sent(kind=NOTICE)[:1]
+        assert (message.to, len(outbox.sent(kind=NOTICE))) == (alice.email, 2)
+        assert outbox.sent(kind=NOTICE)[1].variables["times"] == 2
 
 
 class TestMessages:
-    def test_sign_in_by_a_message_to_the_same_address_is_not_told(self, client, home, outbox):
-        client.post("/magiclink", json={"email": home.email})
+    def test_sign_in_by_a_message_to_the_same_address_is_not_told(self, client, alice_at_home, outbox):
+        client.post("/magiclink", json={"email": alice_at_home.email})
         client.environ_base["REMOTE_ADDR"] = ELSEWHERE
-        answer = hand_in(client, "magiclink", outbox.last(home.email, "magiclink").token)
-        assert (answer.status_code, notified(outbox)) == (200, [])
-        assert (log_in(client, home, ELSEWHERE).status_code, notified(outbox)) == (200, [])
+        answer = hand_in(client, "magiclink", outbox.last(alice_at_home.email, "magiclink").token)
+        assert (answer.status_code, notified_addresses(outbox)) == (200, [])
+        assert (log_in(client, alice_at_home, ELSEWHERE).status_code, notified_addresses(outbox)) == (200, [])
 
-    def test_sign_in_by_sms_is_told_by_email(self, client, home, outbox, database):
+    def test_sign_in_by_sms_is_told_by_email(self, client, alice_at_home, outbox, database):
         database.run(
             "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), phone_proved = true", phone=PHONE
         )
         client.post("/otp", json={"phone": PHONE})
         client.environ_base["REMOTE_ADDR"] = ELSEWHERE
         assert type_in(client, "sms", PHONE, outbox.last(PHONE).code).status_code == 200
-        assert notified(outbox) == [home.email]
+        assert notified_addresses(outbox) == [alice_at_home.email]
 
 
-def test_sign_in_that_stops_at_the_second_step_is_told_and_makes_no_network_known(client, home, outbox):
-    app, _ = set_up(home.sign_in())
+def test_sign_in_that_stops_at_the_second_step_is_told_and_makes_no_network_known(
+    client, alice_at_home, outbox
+):
+    app, _ = set_up(alice_at_home.sign_in())
     before = len(outbox.sent())
-    stopped = [session_of(client, log_in(client, home, place)) for place in (ELSEWHERE, ELSEWHERE)]
+    sessions = [session_of(client, log_in(client, alice_at_home, place)) for place in (ELSEWHERE, ELSEWHERE)]
     (message,) = outbox.sent()[before:]
-    assert (message.kind, message.variables["lacks_step"], message.variables["times"]) == (TOLD, True, 2)
+    assert (message.kind, message.variables["lacks_step"], message.variables["times"]) == (NOTICE, True, 2)
     client.environ_base["REMOTE_ADDR"] = ELSEWHERE
-    assert raised(stopped[1], app).claims["aal"] == "aal2"
-    assert (log_in(client, home, ELSEWHERE).status_code, len(outbox.sent())) == (200, before + 1)
+    assert raised(sessions[1], app).claims["aal"] == "aal2"
+    assert (log_in(client, alice_at_home, ELSEWHERE).status_code, len(outbox.sent())) == (200, before + 1)
 
 
 @pytest.mark.parametrize("query", [{}, WITH_CHALLENGE], ids=["tokens", "code"])
@@ -127,9 +131,9 @@ def test_notice_says_that_the_step_which_all_users_need_is_missing(
     service = make_service(AUTH_MFA_REQUIRED="all")
     google.person = {"sub": "dave-at-google", "email": "dave@example.com", "email_verified": True}
     service.sign_in("google")
-    database.run("UPDATE known_networks SET network = %(here)s", here=HOME)
+    database.run("UPDATE known_networks SET network = %(network)s", network=HOME)
     service.sign_in("google", **query)
-    (message,) = outbox.sent(kind=TOLD)
+    (message,) = outbox.sent(kind=NOTICE)
     assert message.variables["lacks_step"] is True
 
 
@@ -138,8 +142,8 @@ def test_sign_in_by_a_provider_from_a_new_network_is_told(service, google, outbo
     google.person = {"sub": "dave-at-google", "email": "dave@example.com", "email_verified": True}
     service.signed_in("google")
     assert outbox.kinds() == []
-    database.run("UPDATE known_networks SET network = %(here)s", here=HOME)
+    database.run("UPDATE known_networks SET network = %(network)s", network=HOME)
     page = service.sign_in("google", **query)
-    assert ("error" not in page.url, notified(outbox)) == (True, ["dave@example.com"])
+    assert ("error" not in page.url, notified_addresses(outbox)) == (True, ["dave@example.com"])
     service.sign_in("google", **query)
     assert len(outbox.sent()) == 1

@@ -28,23 +28,23 @@ def _people(google) -> None:
 
 
 @pytest.fixture(params=["link", "provider"])
-def by(request):
+def source(request):
     """The source of the code: a link to Alice, who has a user, or a provider with which she signs up."""
     if request.param == "link":
         request.getfixturevalue("alice")
     return request.param
 
 
-def begin(service, outbox, by, challenge=WITH_CHALLENGE):
-    if by == "provider":
+def begin(service, outbox, source, challenge=WITH_CHALLENGE):
+    if source == "provider":
         return query(service.sign_in("google", **challenge))["code"]
     service.client.post("/magiclink", json={"email": ALICE["email"]} | challenge)
     return links.query(follow(service.client, "magiclink", outbox.last(kind="magiclink").token))["code"]
 
 
 @pytest.fixture
-def code(service, outbox, by):
-    return begin(service, outbox, by)
+def code(service, outbox, source):
+    return begin(service, outbox, source)
 
 
 @pytest.fixture
@@ -62,28 +62,28 @@ def challenge_of(verifier: str) -> str:
 
 
 class TestCode:
-    def test_code_is_redeemed_for_tokens(self, service, by, code, database):
+    def test_code_is_redeemed_for_tokens(self, service, source, code, database):
         assert (len(code), database.count("sessions")) == (43, 0)
         assert code not in str(database.everything())
         response = trade(service, code)
         expected = (
             user(ALICE["email"], last_sign_in_at=A_TIMESTAMP)
-            if by == "link"
+            if source == "link"
             else new_user("google", ALICE["sub"], ALICE["email"])
         )
         assert (response.status_code, response.json) == (200, token_response(expected))
         session = session_of(service.client, response)
         assert session.get("/user").json == response.json["user"]
-        method = {"method": "otp"} if by == "link" else {"method": "oauth", "provider": "google"}
+        method = {"method": "otp"} if source == "link" else {"method": "oauth", "provider": "google"}
         expected_amr = [{"timestamp": session.claims["iat"], **method}]
         assert session.claims["amr"] == expected_amr
         assert session.refreshed().claims["amr"] == expected_amr
         assert database.count("sessions") == 1
 
-    def test_code_expires_after_five_minutes(self, service, outbox, by, code, database):
+    def test_code_expires_after_five_minutes(self, service, outbox, source, code, database):
         later(database, secs=240)
         assert trade(service, code).status_code == 200
-        other = begin(service, outbox, by)
+        other = begin(service, outbox, source)
         later(database, secs=300)
         for verifier in (VERIFIER, OTHER_VERIFIER):
             assert_error(trade(service, other, verifier), *GONE)
@@ -91,10 +91,10 @@ class TestCode:
 
     def test_code_is_refused_as_any_other_credential(self, service, code, owner):
         client = service.client
-        refused = client.post("/token?grant_type=refresh_token", json={"refresh_token": code})
-        assert_error(refused, 400, "refresh_token_not_found")
-        refused = client.post("/token?grant_type=authorization_code", json={"code": code})
-        assert_error(refused, 400, "unsupported_grant_type", details=A_SENTENCE)
+        response = client.post("/token?grant_type=refresh_token", json={"refresh_token": code})
+        assert_error(response, 400, "refresh_token_not_found")
+        response = client.post("/token?grant_type=authorization_code", json={"code": code})
+        assert_error(response, 400, "unsupported_grant_type", details=A_SENTENCE)
         assert_error(hand_in(client, "magiclink", code), 403, "otp_expired")
         assert_error(type_in(client, "magiclink", owner.email, code), 403, "otp_expired")
         assert client.get("/user", headers={"Authorization": f"Bearer {code}"}).status_code == 401
@@ -102,10 +102,10 @@ class TestCode:
         assert fragment(page)["error_code"] == "bad_oauth_state"
         assert trade(service, code).status_code == 200
 
-    def test_code_is_void_after_another_link_but_not_sign_in(self, service, outbox, by, code, database):
-        codes = [begin(service, outbox, by), code]
+    def test_code_is_void_after_another_link_but_not_sign_in(self, service, outbox, source, code, database):
+        codes = [begin(service, outbox, source), code]
         statuses = [trade(service, each).status_code for each in codes]
-        assert statuses == [200, 404 if by == "link" else 200]
+        assert statuses == [200, 404 if source == "link" else 200]
         assert database.count("sessions", "ended_at IS NULL") == statuses.count(200)
 
 
@@ -119,8 +119,8 @@ class TestReplay:
         assert_error(trade(service, code), *GONE)
         assert_error(session.get("/user"), 401, "session_not_found")
         assert_error(session.refresh(), 400, "refresh_token_not_found")
-        ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
-        assert database.all(ended) == [("authorization_code_reused",)]
+        statement = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+        assert database.all(statement) == [("authorization_code_reused",)]
         assert other.get("/user").status_code == 200
         before = database.everything("sessions", "authorization_codes")
         assert_error(trade(service, code), *GONE)
@@ -134,29 +134,31 @@ class TestReplay:
 
 
 class TestVerifier:
-    def test_wrong_verifier_is_refused_and_does_not_spend_the_code(self, service, outbox, by, code, database):
-        for wrong in (OTHER_VERIFIER, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE):
-            assert_error(trade(service, code, wrong), *WRONG)
+    def test_wrong_verifier_is_refused_and_does_not_spend_the_code(
+        self, service, outbox, source, code, database
+    ):
+        for verifier in (OTHER_VERIFIER, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE):
+            assert_error(trade(service, code, verifier), *WRONG)
         assert database.count("sessions") == 0
         assert trade(service, code).status_code == 200
-        others = begin(service, outbox, by, {"code_challenge": challenge_of(OTHER_VERIFIER)})
-        assert_error(trade(service, others), *WRONG)
-        assert trade(service, others, OTHER_VERIFIER).status_code == 200
+        other_code = begin(service, outbox, source, {"code_challenge": challenge_of(OTHER_VERIFIER)})
+        assert_error(trade(service, other_code), *WRONG)
+        assert trade(service, other_code, OTHER_VERIFIER).status_code == 200
 
     @pytest.mark.parametrize("verifier", ["x" * 43, "y" * 128, "-._~" * 11])
-    def test_every_form_allowed_by_rfc_7636_is_accepted(self, service, outbox, by, verifier):
-        code = begin(service, outbox, by, {"code_challenge": challenge_of(verifier)})
+    def test_every_form_allowed_by_rfc_7636_is_accepted(self, service, outbox, source, verifier):
+        code = begin(service, outbox, source, {"code_challenge": challenge_of(verifier)})
         assert trade(service, code, verifier).status_code == 200
 
 
 class TestBody:
     @pytest.fixture
-    def by(self, alice):
+    def source(self, alice):
         return "link"
 
-    @cases("wrong", ["x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
-    def test_unknown_code_is_refused(self, service, code, wrong, database):
-        assert_error(trade(service, wrong.format(code=code)), *GONE)
+    @cases("unknown", ["x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
+    def test_unknown_code_is_refused(self, service, code, unknown, database):
+        assert_error(trade(service, unknown.format(code=code)), *GONE)
         assert database.count("sessions") == 0
 
 
@@ -164,7 +166,7 @@ class TestChallenge:
     """The challenge can be neither dropped nor weakened (RFC 9700, section 2.1.1)."""
 
     @cases(
-        "sent",
+        "changes",
         [
             *({"code_challenge_method": method} for method in ("plain", "none", "", "s256 ")),
             *(
@@ -174,30 +176,32 @@ class TestChallenge:
             {"code_challenge": None, "code_challenge_method": "s256"},
         ],
     )
-    def test_malformed_challenge_or_method_is_refused(self, service, database, sent):
-        asked = {"provider": "google", "code_challenge": CHALLENGE} | sent
-        query = {name: value for name, value in asked.items() if value is not None}
+    def test_malformed_challenge_or_method_is_refused(self, service, database, changes):
+        parameters = {"provider": "google", "code_challenge": CHALLENGE} | changes
+        query = {name: value for name, value in parameters.items() if value is not None}
         response = service.client.get("/authorize", query_string=query)
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("method", ["s256", "S256", None])
-    def test_challenge_method_is_case_insensitive_and_means_s256(self, service, outbox, by, method):
-        sent = {"code_challenge": CHALLENGE} | ({"code_challenge_method": method} if method else {})
-        assert trade(service, begin(service, outbox, by, sent)).status_code == 200
-        plain = begin(service, outbox, by, sent | {"code_challenge": VERIFIER[:43]})
-        assert_error(trade(service, plain, VERIFIER[:43]), *WRONG)
+    def test_challenge_method_is_case_insensitive_and_means_s256(self, service, outbox, source, method):
+        challenge = {"code_challenge": CHALLENGE} | ({"code_challenge_method": method} if method else {})
+        assert trade(service, begin(service, outbox, source, challenge)).status_code == 200
+        plain_code = begin(service, outbox, source, challenge | {"code_challenge": VERIFIER[:43]})
+        assert_error(trade(service, plain_code, VERIFIER[:43]), *WRONG)
 
     def test_callback_parameters_cannot_change_the_challenge(self, service):
         browser = service.browser()
-        with_one = service.return_url(browser, "google", **WITH_CHALLENGE)
-        without = service.return_url(browser, "google")
-        assert set(query(browser.visit(f"{with_one}&code_challenge=&response_type=token"))) == {"code"}
-        service.session(browser.visit(f"{without}&code_challenge={CHALLENGE}&code_challenge_method=plain"))
+        with_challenge = service.return_url(browser, "google", **WITH_CHALLENGE)
+        without_challenge = service.return_url(browser, "google")
+        assert set(query(browser.visit(f"{with_challenge}&code_challenge=&response_type=token"))) == {"code"}
+        service.session(
+            browser.visit(f"{without_challenge}&code_challenge={CHALLENGE}&code_challenge_method=plain")
+        )
 
     def test_provider_gets_another_challenge_and_its_code_is_refused(self, service, google):
-        sent = service.leave(service.browser(), "google", **WITH_CHALLENGE)
-        assert sent["code_challenge"] != CHALLENGE
+        parameters = service.leave(service.browser(), "google", **WITH_CHALLENGE)
+        assert parameters["code_challenge"] != CHALLENGE
         service.return_url(service.browser(), "google", **WITH_CHALLENGE)
         (code,) = google.grants
         assert_error(trade(service, code), *GONE)

@@ -34,11 +34,11 @@ def nonce(session, outbox):
     return outbox.last().code
 
 
-TOTAL = (
+COUNT_ONE_MAIL = (
     "INSERT INTO failure_counts (kind, count, key, expires_at, seconds)"
     " VALUES ('mail', 1, 'mail 3600', now() + interval '1 hour', 3600)"
 )
-MOVED = "moved@example.com"
+MOVED_EMAIL = "moved@example.com"
 
 
 @pytest.mark.parametrize("proof", ["nonce", "current_password"])
@@ -50,16 +50,20 @@ def test_proof_and_quota_are_given_once_if_an_address_changes_meanwhile(
     session.get("/reauthenticate")
     credential = {"nonce": outbox.last().code, "current_password": PASSWORD}[proof]
     database.run("DELETE FROM failure_counts")
-    database.run(TOTAL)
+    database.run(COUNT_ONE_MAIL)
     body = {"email": "new@example.com", proof: credential}
     # Between the proof and the act, a request for a message waits for the count of all messages.
     with database.locked(
         "failure_counts", "mail", "SELECT FROM failure_counts WHERE kind = %s FOR UPDATE"
     ) as lock:
-        changed = lock.start(lambda: session.put("/user", json=body))
-        database.run("UPDATE users SET email = %(email)s WHERE id = %(id)s", email=MOVED, id=alice.id)
-    answer = changed.result()
-    assert (answer.status_code, answer.json["email"], answer.json["new_email"]) == (200, MOVED, body["email"])
+        future = lock.start(lambda: session.put("/user", json=body))
+        database.run("UPDATE users SET email = %(email)s WHERE id = %(id)s", email=MOVED_EMAIL, id=alice.id)
+    answer = future.result()
+    assert (answer.status_code, answer.json["email"], answer.json["new_email"]) == (
+        200,
+        MOVED_EMAIL,
+        body["email"],
+    )
     assert [each.kind for each in outbox.sent(body["email"])] == ["email_change"]
     assert database.value("SELECT count FROM failure_counts WHERE kind = 'mail'") == 2
 
@@ -136,19 +140,19 @@ class TestNonce:
     def test_malformed_nonce_is_refused(self, session, alice):
         for malformed in ("", "x", "12345", "1234567", "12345\uff16", " 123456", "123 456"):
             assert_not_valid(change(session, nonce=malformed))
-        for wrong in (123456, True, ["123456"]):
-            refused = change(session, nonce=wrong)
-            assert_error(refused, 400, "validation_failed", details="nonce: must be a string")
+        for nonce in (123456, True, ["123456"]):
+            response = change(session, nonce=nonce)
+            assert_error(response, 400, "validation_failed", details="nonce: must be a string")
         assert alice.try_to_sign_in().status_code == 200
 
     def test_nonce_of_another_user_is_refused(self, session, nonce, bob, database, outbox):
-        bobs = bob.open_session()
+        bobs_session = bob.open_session()
         grow_old(database)
-        bobs.get("/reauthenticate")
-        others = outbox.last(bob.email).code
-        assert_not_valid(change(session, nonce=others))
-        assert_not_valid(change(bobs, nonce=nonce))
-        assert change(bobs, nonce=others).status_code == 200
+        bobs_session.get("/reauthenticate")
+        bobs_nonce = outbox.last(bob.email).code
+        assert_not_valid(change(session, nonce=bobs_nonce))
+        assert_not_valid(change(bobs_session, nonce=nonce))
+        assert change(bobs_session, nonce=bobs_nonce).status_code == 200
 
     def test_nonce_does_not_sign_in(self, client, session, nonce, alice, database):
         # Four tries of five: as a code of the types that have one for an email.
@@ -156,8 +160,8 @@ class TestNonce:
             assert_error(type_in(client, type, alice.email, nonce), 403, "otp_expired")
         for type in ("magiclink", "invite", "email_change", "sms", "phone_change"):
             assert_error(hand_in(client, type, nonce), 403, "otp_expired")
-        unknown = type_in(client, "reauthentication", alice.email, nonce)
-        assert_error(unknown, 400, "validation_failed", details=A_SENTENCE)
+        response = type_in(client, "reauthentication", alice.email, nonce)
+        assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("sessions") == 1
         assert change(session, nonce=nonce).status_code == 200
 
@@ -239,18 +243,18 @@ class TestFactor:
         )
         database.run("UPDATE factors SET last_step = NULL")
 
-    @pytest.mark.parametrize("by", ["factor_code", "app", "recovery code", "passkey"])
-    def test_each_use_of_a_factor_is_one_for_15_minutes(self, owner, alice, database, by):
+    @pytest.mark.parametrize("proof", ["factor_code", "app", "recovery code", "passkey"])
+    def test_each_use_of_a_factor_is_one_for_15_minutes(self, owner, alice, database, proof):
         app, session = owner
-        if by == "passkey":
+        if proof == "passkey":
             session = raised(session, app)
             authenticator = passkeys.register(session)[0]
             self.pass_time(database, 901)
             body = passkeys.assertion(session.client, authenticator)
             session = session_of(session.client, session.post("/reauthenticate", json=body))
-        elif by == "factor_code":
+        elif proof == "factor_code":
             assert_ok(session.post("/reauthenticate", json={"factor_code": app.code()}), DONE)
-        elif by == "app":
+        elif proof == "app":
             session = raised(session, app)
         else:
             raised(session, app)

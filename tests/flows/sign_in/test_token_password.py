@@ -29,7 +29,7 @@ def digest(password):
 
 
 @pytest.fixture
-def dave(client, service_role):
+def create_dave(client, service_role):
     def make(**members):
         response = client.post("/admin/users", json=DAVE | members, headers=service_role)
         assert response.status_code == 200
@@ -48,14 +48,16 @@ def test_sign_in_returns_tokens_and_the_user_in_a_look_up_and_an_act(alice, part
     columns = "id, user_id, counter, method, ended_at, host(ip) AS ip, user_agent"
     row = database.one(f"SELECT {columns} FROM sessions")
     assert row == (session.id, alice.id, 0, "password", None, "127.0.0.1", "Werkzeug/3.1.9")
-    recent = "last_sign_in_at BETWEEN now() - interval '1 minute' AND now()"
-    assert database.value(f"SELECT {recent} FROM users")
+    condition = "last_sign_in_at BETWEEN now() - interval '1 minute' AND now()"
+    assert database.value(f"SELECT {condition} FROM users")
     assert database.value("SELECT last_sign_in_at = (SELECT last_sign_in_at FROM users) FROM identities")
 
 
 @pytest.mark.parametrize("path", [PATH, "/login-admin"])
-def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, database, parts, hashes, path):
-    dave(email="nopassword@example.com", password=None, email_confirm=True)
+def test_wrong_credentials_get_and_cost_the_same(
+    client, create_dave, alice, carol, database, parts, hashes, path
+):
+    create_dave(email="nopassword@example.com", password=None, email_confirm=True)
     attempts = {
         "wrong password": {"email": alice.email, "password": WRONG_PASSWORD},
         "wrong password of an administrator": {"email": carol.email, "password": WRONG_PASSWORD},
@@ -77,9 +79,9 @@ def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, dat
 
 class TestPassword:
     @pytest.mark.parametrize("length", [72, 73, 100, 1024])
-    def test_every_character_of_a_long_password_counts(self, client, dave, length):
+    def test_every_character_of_a_long_password_counts(self, client, create_dave, length):
         password = "Aa1-" * (length // 4) + "x" * (length % 4)
-        dave(password=password, email_confirm=True)
+        create_dave(password=password, email_confirm=True)
         assert sign_in(client, DAVE["email"], password).status_code == 200
         middle = password[: length // 2] + "?" + password[length // 2 + 1 :]
         wrong = {password[:-1], password[:-1] + "?", password[:72], "?" + password[1:], middle}
@@ -95,8 +97,8 @@ class TestPassword:
         ],
         ids=["unicode", "spaces", "long"],
     )
-    def test_password_is_compared_in_unicode_normal_form(self, client, dave, password, others):
-        dave(password=unicodedata.normalize("NFD", password), email_confirm=True)
+    def test_password_is_compared_in_unicode_normal_form(self, client, create_dave, password, others):
+        create_dave(password=unicodedata.normalize("NFD", password), email_confirm=True)
         for form in ("NFC", "NFD"):
             assert sign_in(client, DAVE["email"], unicodedata.normalize(form, password)).status_code == 200
         for other in others:
@@ -115,23 +117,23 @@ class TestPassword:
         ids=["short", "of another cost", "cut by its maker", "hashed first"],
     )
     def test_hash_without_a_scheme_works_and_is_renewed(self, alice, database, password, bcrypt_input, cost):
-        stored = "SELECT password_hash FROM users"
-        imported = bcrypt.hashpw(bcrypt_input.encode(), bcrypt.gensalt(cost)).decode()
-        database.run("UPDATE users SET password_hash = %(imported)s", imported=imported)
+        statement = "SELECT password_hash FROM users"
+        imported_hash = bcrypt.hashpw(bcrypt_input.encode(), bcrypt.gensalt(cost)).decode()
+        database.run("UPDATE users SET password_hash = %(imported_hash)s", imported_hash=imported_hash)
         assert_invalid_credentials(alice.try_to_sign_in(WRONG_PASSWORD))
-        assert database.value(stored) == imported
+        assert database.value(statement) == imported_hash
         alice.sign_in(password)
-        renewed = database.value(stored)
-        assert renewed.startswith("latchkey1$2b$04$")
+        renewed_hash = database.value(statement)
+        assert renewed_hash.startswith("latchkey1$2b$04$")
         alice.sign_in(password)
-        assert database.value(stored) == renewed
+        assert database.value(statement) == renewed_hash
         if password == LONG:
             assert_invalid_credentials(alice.try_to_sign_in(bcrypt_input))
 
     def test_long_password_costs_the_same_for_each_scheme(self, alice, database, hashes):
         counts = []
-        for stored in ("latchkey1$2b$04$" + "." * 53, "$2b$04$" + "." * 53, None):
-            database.run("UPDATE users SET password_hash = %(stored)s", stored=stored)
+        for stored_hash in ("latchkey1$2b$04$" + "." * 53, "$2b$04$" + "." * 53, None):
+            database.run("UPDATE users SET password_hash = %(stored_hash)s", stored_hash=stored_hash)
             hashes.count = 0
             assert_invalid_credentials(alice.try_to_sign_in(LONG))
             counts.append(hashes.count)
@@ -162,8 +164,8 @@ class TestRefusals:
         assert database.count("sessions") == 0
 
     @pytest.mark.parametrize("name", ["email", "phone"])
-    def test_disabled_email_or_phone_does_not_sign_in(self, make_app, dave, database, name):
-        dave(phone=PHONE, phone_confirm=True, email_confirm=True)
+    def test_disabled_email_or_phone_does_not_sign_in(self, make_app, create_dave, database, name):
+        create_dave(phone=PHONE, phone_confirm=True, email_confirm=True)
         client = make_app(**{f"AUTH_{name.upper()}_ENABLED": "false"}).test_client()
         response = client.post(PATH, json=DAVE if name == "email" else BY_PHONE)
         assert_error(response, 400, f"{name}_provider_disabled")
@@ -215,15 +217,15 @@ class TestRaces:
         sessions = [alice.sign_in() for _ in range(4)]
         passwords = [f"Another-Horse-{number}" for number in range(4)]
 
-        def act(number):
+        def sign_in_or_change(number):
             if number >= 4:
                 return sign_in(server, alice.email)
             return sessions[number].on(server).put("/user", json={"password": passwords[number]})
 
-        answers = at_once(24, lambda number: until_served(lambda: act(number)))
-        good = [sign_in(client, alice.email, password).status_code for password in passwords]
-        assert sorted(good) == [200, 401, 401, 401]
-        assert answers[good.index(200)].status_code == 200
+        answers = at_once(24, lambda number: until_served(lambda: sign_in_or_change(number)))
+        statuses = [sign_in(client, alice.email, password).status_code for password in passwords]
+        assert sorted(statuses) == [200, 401, 401, 401]
+        assert answers[statuses.index(200)].status_code == 200
         # Each session of the old password has ended, whenever it started.
         for answer in answers[4:]:
             if answer.status_code == 200:

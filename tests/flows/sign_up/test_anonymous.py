@@ -22,30 +22,30 @@ def sign_up(client):
     return lambda: sign_up_anonymously(client)
 
 
-def anonymous(**changes):
-    nothing: dict[str, Any] = dict.fromkeys(("email", "email_confirmed_at", "confirmed_at"))
-    named = {"app_metadata": {"provider": None, "providers": []}, "is_anonymous": True}
-    return user("") | nothing | named | {"identities": [], "last_sign_in_at": A_TIMESTAMP} | changes
+def anonymous_user(**changes):
+    absent: dict[str, Any] = dict.fromkeys(("email", "email_confirmed_at", "confirmed_at"))
+    members = {"app_metadata": {"provider": None, "providers": []}, "is_anonymous": True}
+    return user("") | absent | members | {"identities": [], "last_sign_in_at": A_TIMESTAMP} | changes
 
 
 class TestSignUp:
     def test_user_without_an_address_is_made_signed_in(self, client, service_role, database, target, hooks):
         hooks.register(target)
         response = client.post("/signup", json={"data": {"theme": "dark"}, "gotrue_meta_security": {}})
-        made = anonymous(user_metadata={"theme": "dark"})
+        expected = anonymous_user(user_metadata={"theme": "dark"})
         assert response.status_code == 201
-        assert response.json == made | {"app_metadata": {}} | token_response(made)
+        assert response.json == expected | {"app_metadata": {}} | token_response(expected)
         id = response.json["id"]
         row = database.one("SELECT id::text, made_by, converted_at FROM users")
         assert (row, database.count("identities")) == ((id, "anonymous", None), 0)
-        acts = database.all(
+        entries = database.all(
             "SELECT action, details ->> 'method', user_id::text FROM audit_log WHERE user_id IS NOT NULL ORDER BY action"
         )
-        assert acts == [("signed_in", "anonymous", id), ("user_created", "anonymous", id)]
+        assert entries == [("signed_in", "anonymous", id), ("user_created", "anonymous", id)]
         assert {row.kind for row in database.all("SELECT kind FROM outbox")} == {"user.created", "auth.login"}
         # To administrators it is an account like others.
         path = f"/admin/users/{id}"
-        assert client.get(path, headers=service_role).json == made
+        assert client.get(path, headers=service_role).json == expected
         client.put(path, json={"ban_duration": "1h"}, headers=service_role)
         assert client.delete(path, headers=service_role).json == {}
 
@@ -57,7 +57,7 @@ class TestSignUp:
         assert (claims["email"], claims["phone"], claims["role"]) == ("", "", "authenticated")
         refreshed = session.refreshed()
         assert (refreshed.user["id"], refreshed.claims["is_anonymous"]) == (session.user["id"], True)
-        assert refreshed.get("/user").json == anonymous()
+        assert refreshed.get("/user").json == anonymous_user()
         # A sign-up ignores it.
         second = session_of(session.client, refreshed.post("/signup", json={}), status=201)
         assert second.user["id"] != session.user["id"]
@@ -67,12 +67,12 @@ class TestSignUp:
 def test_administrators_list_anonymous_users_or_the_others(client, service_role, sign_up, alice):
     visitor = sign_up().user["id"]
 
-    def listed(query):
+    def list_ids(query):
         return {user["id"] for user in client.get(f"/admin/users{query}", headers=service_role).json["data"]}
 
-    assert listed("?is_anonymous=true") == {visitor}
-    assert listed("?is_anonymous=false") == {alice.id}
-    assert listed("") == {visitor, alice.id}
+    assert list_ids("?is_anonymous=true") == {visitor}
+    assert list_ids("?is_anonymous=false") == {alice.id}
+    assert list_ids("") == {visitor, alice.id}
     response = client.get("/admin/users?is_anonymous=maybe", headers=service_role)
     assert_error(response, 400, "validation_failed", details=A_SENTENCE)
 
@@ -102,8 +102,8 @@ class TestRefusals:
     def test_thirty_an_hour_and_network(self, make_app, database):
         client = make_app(**ENABLED, AUTH_RATE_LIMITS_ENABLED="true").test_client()
         responses = at_once(40, lambda _: client.application.test_client().post("/signup", json={}))
-        refused = [response for response in responses if response.status_code != 201]
-        assert (len(refused), database.count("users")) == (10, 30)
-        assert_error(refused[0], 429, "over_request_rate_limit")
+        refusals = [response for response in responses if response.status_code != 201]
+        assert (len(refusals), database.count("users")) == (10, 30)
+        assert_error(refusals[0], 429, "over_request_rate_limit")
         sign_up = {"email": "dave@example.com", "password": PASSWORD}
         assert client.post("/signup", json=sign_up).status_code == 201

@@ -84,34 +84,34 @@ def test_code_to_a_phone_makes_the_user_permanent_and_signs_in(client, visitor, 
     visitor.put("/user", json={"phone": PHONE})
     response = type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
     assert response.json["user"]["id"] == visitor.user["id"]
-    made = visitor.get("/user").json
-    assert (made["phone"], made["is_anonymous"]) == (PHONE, False)
+    user_object = visitor.get("/user").json
+    assert (user_object["phone"], user_object["is_anonymous"]) == (PHONE, False)
     assert outbox.last(PHONE).kind == "address_added"
 
 
 class TestReaderOfTheLink:
     """The reader may be a stranger, or may have been sent the link by one."""
 
-    @pytest.mark.parametrize("by", ["API", "dialect", "page"])
-    def test_is_not_signed_in(self, client, link, database, by):
-        if by == "page":
+    @pytest.mark.parametrize("door", ["API", "dialect", "page"])
+    def test_is_not_signed_in(self, client, link, database, door):
+        if door == "page":
             text = client.get(path("email_change", link), headers={"Accept": "text/html"}).text
             assert "an account that doesn’t have one yet" in text
             assert "This won’t sign you in." in text
             assert fragment(press(client, "email_change", link)) == CONFIRMED
         else:
-            headers = {"X-Supabase-Api-Version": "2024-01-01"} if by == "dialect" else {}
+            headers = {"X-Supabase-Api-Version": "2024-01-01"} if door == "dialect" else {}
             body = {"type": "email_change", "token_hash": link}
             response = client.post("/verify", json=body, headers=headers)
-            done = {"msg": A_SENTENCE, "code": "200"} if by == "dialect" else {"message": A_SENTENCE}
-            assert_ok(response, done)
+            expected = {"msg": A_SENTENCE, "code": "200"} if door == "dialect" else {"message": A_SENTENCE}
+            assert_ok(response, expected)
         assert database.count("sessions") == 1
 
     def test_declines_on_the_page(self, client, visitor, link, database):
         assert "The address wasn’t added" in decline(client, "email_change", link).text
         assert_dead(client, "email_change", link)
-        after = visitor.get("/user").json
-        assert (after["new_email"], after["is_anonymous"]) == (None, True)
+        user_object = visitor.get("/user").json
+        assert (user_object["new_email"], user_object["is_anonymous"]) == (None, True)
         assert database.count("audit_log", "action = 'email_change_declined'") == 1
 
     def test_undoes_it_afterwards(self, client, visitor, link, outbox, database):
@@ -206,9 +206,13 @@ class TestAutoconfirm:
         return make_app(AUTH_ANONYMOUS_ENABLED="true", AUTH_AUTOCONFIRM="true").test_client()
 
     def test_email_and_password_take_effect_at_once(self, client, visitor, outbox, database):
-        made = visitor.put("/user", json={"email": DAVE, "password": PASSWORD}).json
-        assert (made["id"], made["email"], made["is_anonymous"]) == (visitor.user["id"], DAVE, False)
-        assert (made["email_confirmed_at"], made["new_email"]) == (A_TIMESTAMP, None)
+        user_object = visitor.put("/user", json={"email": DAVE, "password": PASSWORD}).json
+        assert (user_object["id"], user_object["email"], user_object["is_anonymous"]) == (
+            visitor.user["id"],
+            DAVE,
+            False,
+        )
+        assert (user_object["email_confirmed_at"], user_object["new_email"]) == (A_TIMESTAMP, None)
         assert (outbox.kinds(), database.value("SELECT email_proved FROM users")) == ([], False)
         assert sign_in(client, DAVE).status_code == 200
 

@@ -50,18 +50,20 @@ class Channel:
     def confirm(self, client, code):
         return type_in(client, self.type, self.address, code)
 
-    def signed_up(self, **changes):
-        none = dict.fromkeys(["email", "email_confirmed_at", "confirmed_at"])
-        own = {self.name: self.address, "identities": [identity(self.name, self.address)]}
-        return user("") | none | {"confirmation_sent_at": A_TIMESTAMP, "app_metadata": {}} | own | changes
+    def signed_up_user(self, **changes):
+        absent = dict.fromkeys(["email", "email_confirmed_at", "confirmed_at"])
+        members = {self.name: self.address, "identities": [identity(self.name, self.address)]}
+        return (
+            user("") | absent | {"confirmation_sent_at": A_TIMESTAMP, "app_metadata": {}} | members | changes
+        )
 
-    def confirmed(self, **changes):
+    def confirmed_user(self, **changes):
         names = [f"{self.name}_confirmed_at", "confirmed_at", "last_sign_in_at"]
-        own = {
+        members = {
             "app_metadata": {"provider": self.name, "providers": [self.name]},
             "identities": [identity(self.name, self.address, last_sign_in_at=A_TIMESTAMP)],
         }
-        return self.signed_up() | dict.fromkeys(names, A_TIMESTAMP) | own | changes
+        return self.signed_up_user() | dict.fromkeys(names, A_TIMESTAMP) | members | changes
 
 
 BY_EMAIL = Channel("email", "dave@example.com", "erin@example.com", "signup", 3600, "signup")
@@ -77,15 +79,15 @@ def channel(request):
 def test_code_confirms_and_signs_in_the_user_of_a_sign_up(channel, client, service_role, outbox, database):
     data = {"name": "Dave", "pets": [{"kind": "cat"}, None], "größe": 1.5}
     response = client.post("/signup", json=channel.body | {"data": data})
-    assert_ok(response, channel.signed_up(user_metadata=data), 201)
+    assert_ok(response, channel.signed_up_user(user_metadata=data), 201)
     # The metadata of a new user comes from its identity.
     id = response.json["id"]
     metadata = {"provider": channel.name, "providers": [channel.name]}
-    kept = client.get(f"/admin/users/{id}", headers=service_role)
-    assert_ok(kept, response.json | {"app_metadata": metadata})
+    user_response = client.get(f"/admin/users/{id}", headers=service_role)
+    assert_ok(user_response, response.json | {"app_metadata": metadata})
     assert database.one(f"SELECT made_by, {channel.name}_proved FROM users") == ("signup", False)
-    of_user = {"sub": id, channel.name: channel.address}
-    assert database.all("SELECT provider, identity_data FROM identities") == [(channel.name, of_user)]
+    identity_data = {"sub": id, channel.name: channel.address}
+    assert database.all("SELECT provider, identity_data FROM identities") == [(channel.name, identity_data)]
     assert database.count("sessions") == 0
     assert_error(channel.sign_in(client), 403, f"{channel.name}_not_confirmed")
     (message,) = outbox.sent()
@@ -94,8 +96,8 @@ def test_code_confirms_and_signs_in_the_user_of_a_sign_up(channel, client, servi
         ("email", False) if channel is BY_EMAIL else ("sms", True)
     )
     assert len(message.code) == 6
-    confirmed = channel.confirm(client, message.code)
-    assert_signed_in(client, confirmed, channel.confirmed(id=id, user_metadata=data))
+    confirmation = channel.confirm(client, message.code)
+    assert_signed_in(client, confirmation, channel.confirmed_user(id=id, user_metadata=data))
 
 
 class TestTakenAddress:
@@ -113,10 +115,10 @@ class TestTakenAddress:
         taken = client.post(
             "/signup", json=channel.body | {"password": NEW_PASSWORD, "data": {"name": "Mallory"}}
         )
-        assert_ok(taken, channel.signed_up(user_metadata={"name": "Mallory"}), 201)
+        assert_ok(taken, channel.signed_up_user(user_metadata={"name": "Mallory"}), 201)
         assert taken.json["id"] != owner["id"]
-        shown = client.get(f"/admin/users/{taken.json['id']}", headers=service_role)
-        assert_error(shown, 404, "user_not_found")
+        user_response = client.get(f"/admin/users/{taken.json['id']}", headers=service_role)
+        assert_error(user_response, 404, "user_not_found")
         assert database.everything(*ROWS) == before
         assert session.get("/user").status_code == 200
         assert_error(channel.sign_in(client, NEW_PASSWORD), 401, "invalid_credentials")
@@ -160,8 +162,8 @@ class TestDoubleClick:
             client.post("/signup", json=channel.body | {"data": {"name": "Dave"}})
         assert_error(channel.sign_in(client), 403, f"{channel.name}_not_confirmed")
         assert_error(channel.sign_in(client, NEW_PASSWORD), 401, "invalid_credentials")
-        confirmed = proof()
-        assert (confirmed.status_code, "password_removed" in confirmed.json) == (200, False)
+        confirmation = proof()
+        assert (confirmation.status_code, "password_removed" in confirmation.json) == (200, False)
         assert channel.sign_in(client).json["user"]["user_metadata"] == {"name": "Dave"}
 
     def test_data_that_differ_are_nobodys_unless_their_link_shows_whose_they_are(
@@ -175,22 +177,22 @@ class TestDoubleClick:
     def test_first_log_in_gives_the_hash_a_salt_of_its_own(self, client, channel, outbox, database):
         client.post("/signup", json=channel.body)
         channel.confirm(client, outbox.last().code)
-        stored = "SELECT password_hash FROM users"
-        hashes = [database.value(stored)]
+        statement = "SELECT password_hash FROM users"
+        hashes = [database.value(statement)]
         for _ in range(2):
             assert channel.sign_in(client).status_code == 200
-            hashes.append(database.value(stored))
+            hashes.append(database.value(statement))
         assert hashes[0] != hashes[1] == hashes[2]
 
     def test_salt_is_that_of_the_address_and_the_secret_key(self, make_app, channel):
-        def hashed(app, password, address):
+        def hash_of(app, password, address):
             return app.extensions["latchkey"].passwords.hash(password, address)
 
         app, other = make_app(), make_app(AUTH_SECRET_KEY="another secret key of 32 characters")
-        first = hashed(app, PASSWORD, channel.address)
-        assert hashed(app, PASSWORD, channel.address) == first
-        assert hashed(app, PASSWORD, channel.free)[:38] != first[:38]
-        assert hashed(other, PASSWORD, channel.address)[:38] != first[:38]
+        first = hash_of(app, PASSWORD, channel.address)
+        assert hash_of(app, PASSWORD, channel.address) == first
+        assert hash_of(app, PASSWORD, channel.free)[:38] != first[:38]
+        assert hash_of(other, PASSWORD, channel.address)[:38] != first[:38]
 
 
 class TestRepeatedSignUp:
@@ -202,45 +204,47 @@ class TestRepeatedSignUp:
         """The tokens of Mallory, who signs up first, and of Dave."""
         for password, name in ((NEW_PASSWORD, "Mallory"), (PASSWORD, "Dave")):
             response = client.post("/signup", json=DAVE | {"password": password, "data": {"name": name}})
-            assert_ok(response, BY_EMAIL.signed_up(user_metadata={"name": name}), 201)
+            assert_ok(response, BY_EMAIL.signed_up_user(user_metadata={"name": name}), 201)
         return [message.token for message in outbox.sent()]
 
-    @pytest.mark.parametrize("first", [True, False], ids=["earlier", "later"])
-    def test_page_of_a_link_confirms_its_own_password_and_data(self, client, links, database, first):
-        used, other = links if first else reversed(links)
-        assert fragment(press(client, "signup", used)) == tokens_for("signup")
-        assert fragment(follow(client, "signup", other)) == EXPIRED
-        right, wrong = (NEW_PASSWORD, PASSWORD) if first else (PASSWORD, NEW_PASSWORD)
-        assert BY_EMAIL.sign_in(client, right).status_code == 200
-        assert_error(BY_EMAIL.sign_in(client, wrong), 401, "invalid_credentials")
-        name = "Mallory" if first else "Dave"
+    @pytest.mark.parametrize("is_first", [True, False], ids=["earlier", "later"])
+    def test_page_of_a_link_confirms_its_own_password_and_data(self, client, links, database, is_first):
+        used_link, other_link = links if is_first else reversed(links)
+        assert fragment(press(client, "signup", used_link)) == tokens_for("signup")
+        assert fragment(follow(client, "signup", other_link)) == EXPIRED
+        right_password, wrong_password = (NEW_PASSWORD, PASSWORD) if is_first else (PASSWORD, NEW_PASSWORD)
+        assert BY_EMAIL.sign_in(client, right_password).status_code == 200
+        assert_error(BY_EMAIL.sign_in(client, wrong_password), 401, "invalid_credentials")
+        name = "Mallory" if is_first else "Dave"
         assert database.all("SELECT user_metadata FROM users") == [({"name": name},)]
         assert database.count("identities") == 1
         assert database.count("audit_log", "action = 'user_created'") == 1
 
     @pytest.mark.parametrize("between", ["nothing", "resend", "expiry"])
     @pytest.mark.parametrize(
-        "order", [(NEW_PASSWORD, PASSWORD), (PASSWORD, NEW_PASSWORD)], ids=["stranger first", "owner first"]
+        "passwords",
+        [(NEW_PASSWORD, PASSWORD), (PASSWORD, NEW_PASSWORD)],
+        ids=["stranger first", "owner first"],
     )
     def test_code_confirms_the_address_and_neither_password_nor_data(
-        self, channel, client, outbox, database, order, between
+        self, channel, client, outbox, database, passwords, between
     ):
         """Its message looks like those of the others, so the owner does not know whose it is."""
-        first = client.post("/signup", json=channel.body | {"password": order[0], "data": {"x": 1}}).json
-        old = outbox.last().code
+        first = client.post("/signup", json=channel.body | {"password": passwords[0], "data": {"x": 1}}).json
+        old_code = outbox.last().code
         if between == "resend":
             client.post("/resend", json={"type": channel.resent, channel.name: channel.address})
         elif between == "expiry":
             later(database, hours=2)
-        client.post("/signup", json=channel.body | {"password": order[1], "data": {"name": "Mallory"}})
-        assert_error(channel.confirm(client, old), 403, "otp_expired")
+        client.post("/signup", json=channel.body | {"password": passwords[1], "data": {"name": "Mallory"}})
+        assert_error(channel.confirm(client, old_code), 403, "otp_expired")
         # The newest is told to confirm the address.
-        assert_error(channel.sign_in(client, order[1]), 403, f"{channel.name}_not_confirmed")
-        assert_error(channel.sign_in(client, order[0]), 401, "invalid_credentials")
-        confirmed = channel.confirm(client, outbox.last().code)
-        expected = channel.confirmed(id=first["id"])
-        session = assert_signed_in(client, confirmed, expected, password_removed=True)
-        for password in order:
+        assert_error(channel.sign_in(client, passwords[1]), 403, f"{channel.name}_not_confirmed")
+        assert_error(channel.sign_in(client, passwords[0]), 401, "invalid_credentials")
+        confirmation = channel.confirm(client, outbox.last().code)
+        expected = channel.confirmed_user(id=first["id"])
+        session = assert_signed_in(client, confirmation, expected, password_removed=True)
+        for password in passwords:
             assert_error(channel.sign_in(client, password), 401, "invalid_credentials")
         assert session.put("/user", json={"password": "Fresh-Horse-2"}).status_code == 200
         assert channel.sign_in(client, "Fresh-Horse-2").status_code == 200
@@ -270,19 +274,19 @@ class TestRepeatedSignUp:
         assert database.value("SELECT password_hash FROM users") is None
 
     def test_declining_one_sign_up_keeps_the_other(self, client, links):
-        mallorys, daves = links
-        assert decline(client, "signup", mallorys).status_code == 200
-        assert fragment(follow(client, "signup", mallorys)) == EXPIRED
-        assert fragment(press(client, "signup", daves)) == tokens_for("signup")
+        mallorys_link, daves_link = links
+        assert decline(client, "signup", mallorys_link).status_code == 200
+        assert fragment(follow(client, "signup", mallorys_link)) == EXPIRED
+        assert fragment(press(client, "signup", daves_link)) == tokens_for("signup")
         assert BY_EMAIL.sign_in(client).status_code == 200
 
 
 def test_fifty_concurrent_sign_ups_with_one_address_create_one_user(channel, server, database, outbox):
     answers = at_once(50, lambda _: until_served(lambda: server.post("/signup", json=channel.body)))
     assert [answer.status_code for answer in answers] == [201] * 50
-    assert all(answer.json == channel.signed_up() for answer in answers)
-    made = database.one("SELECT id FROM users")
-    assert made.id in [answer.json["id"] for answer in answers]
+    assert all(answer.json == channel.signed_up_user() for answer in answers)
+    row = database.one("SELECT id FROM users")
+    assert row.id in [answer.json["id"] for answer in answers]
     assert (database.count("identities"), database.count("one_time_tokens")) == (1, 50)
     # No sign-up sent the notice about a taken address.
     assert {message.kind for message in outbox.sent()} == {"signup"}
@@ -294,7 +298,7 @@ class TestSettings:
     def test_autoconfirm_signs_in_without_a_message_or_a_proof(self, make_app, channel, outbox, database):
         client = make_app(AUTH_AUTOCONFIRM="true").test_client()
         response = client.post("/signup", json=channel.body | {"data": {"name": "Dave"}})
-        expected = channel.confirmed(confirmation_sent_at=None, user_metadata={"name": "Dave"})
+        expected = channel.confirmed_user(confirmation_sent_at=None, user_metadata={"name": "Dave"})
         assert_ok(response, expected | {"app_metadata": {}} | token_response(expected), 201)
         session = session_of(client, response, 201)
         assert session.get("/user").json == session.user
@@ -306,12 +310,12 @@ class TestSettings:
 
     def test_unconfirmed_user_signs_in_when_confirmation_is_not_required(self, make_app, channel, outbox):
         client = make_app(**{f"AUTH_{channel.name.upper()}_CONFIRM_REQUIRED": "false"}).test_client()
-        assert_ok(client.post("/signup", json=channel.body), channel.signed_up(), 201)
+        assert_ok(client.post("/signup", json=channel.body), channel.signed_up_user(), 201)
         confirmed_at = {f"{channel.name}_confirmed_at": None, "confirmed_at": None}
         session = session_of(client, channel.sign_in(client))
-        assert session.get("/user").json == session.user == channel.confirmed(**confirmed_at)
-        made = channel.confirm(client, outbox.last().code).json["user"]
-        assert made[f"{channel.name}_confirmed_at"] == A_TIMESTAMP
+        assert session.get("/user").json == session.user == channel.confirmed_user(**confirmed_at)
+        confirmed_user = channel.confirm(client, outbox.last().code).json["user"]
+        assert confirmed_user[f"{channel.name}_confirmed_at"] == A_TIMESTAMP
 
     @pytest.mark.parametrize(
         ("setting", "value", "status", "error_code"),
@@ -345,5 +349,5 @@ class TestRefusals:
             assert_error(client.post(path, json=body), 400, "validation_failed", details=details)
         assert database.everything() == before
         assert client.post(path, json=DAVE | {"data": {"x": letter * space}}).status_code in (200, 201)
-        of_dave = "SELECT user_metadata FROM users WHERE email = 'dave@example.com'"
-        assert database.value(of_dave) == {"x": letter * space}
+        statement = "SELECT user_metadata FROM users WHERE email = 'dave@example.com'"
+        assert database.value(statement) == {"x": letter * space}

@@ -14,7 +14,7 @@ METADATA = "/.well-known/oauth-authorization-server"
 
 
 ISSUER = "https://auth.example.com"
-SERVED = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
+METADATA_PATHS = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
 
 
 def test_jwk_set_has_the_public_part_of_each_key(client, parts, state_dir):
@@ -38,7 +38,7 @@ def test_jwk_set_has_no_private_members(make_app):
             assert private[member] not in response.text
 
 
-@cases("path", SERVED)
+@cases("path", METADATA_PATHS)
 def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
     settings = {"AUTH_BASE_URL": f"{ISSUER}/", "AUTH_JWT_ISSUER": "https://issuer.example"}
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
@@ -63,8 +63,12 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
     browserless = ["refresh_token", "client_credentials", DEVICE_CODE]
     assert metadata["grant_types_supported"] == ["authorization_code", *browserless]
     assert metadata["authorization_response_iss_parameter_supported"] is True
-    refused = ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported")
-    assert [metadata[name] for name in refused] == [False] * 3
+    unsupported = (
+        "claims_parameter_supported",
+        "request_parameter_supported",
+        "request_uri_parameter_supported",
+    )
+    assert [metadata[name] for name in unsupported] == [False] * 3
     assert (metadata["response_types_supported"], metadata["response_modes_supported"]) == (
         ["code"],
         ["query"],
@@ -75,7 +79,7 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
 
 
 @cases(
-    ("changes", "changed"),
+    ("changes", "members"),
     [
         (
             {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true"},
@@ -92,36 +96,36 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
         ({"AUTH_JWT_SECRET": secret("jwt")}, {"id_token_signing_alg_values_supported": ["RS256"]}),
     ],
 )
-def test_metadata_follows_the_settings(client, make_app, changes, changed):
-    expected = {**client.get(METADATA).json, **changed}
+def test_metadata_follows_the_settings(client, make_app, changes, members):
+    expected = {**client.get(METADATA).json, **members}
     metadata = make_app(**changes).test_client().get(METADATA).json
     assert metadata == {name: value for name, value in expected.items() if value is not None}
 
 
 def test_without_the_provider_metadata_names_the_issuer_and_its_keys_alone(make_app):
     client = make_app(AUTH_OAUTH_SERVER="false").test_client()
-    for path in SERVED:
+    for path in METADATA_PATHS:
         keys = f"{BASE_URL}/.well-known/jwks.json"
         assert_ok(client.get(path), {"issuer": BASE_URL, "jwks_uri": keys})
 
 
 def test_metadata_of_an_issuer_with_a_path_is_also_below_well_known(client, make_app):
     with_path = make_app(AUTH_JWT_ISSUER=f"{ISSUER}/auth/v1").test_client()
-    for path in SERVED:
+    for path in METADATA_PATHS:
         expected = with_path.get(path).json
         assert with_path.get(f"/auth/v1{path}").json == expected
         assert_ok(with_path.get(f"{path}/auth/v1"), expected)
-        for wrong in (f"{path}/auth", f"{path}/auth/v1/", f"{path}//auth/v1"):
-            assert_error(with_path.get(wrong), 404, "not_found")
+        for wrong_path in (f"{path}/auth", f"{path}/auth/v1/", f"{path}//auth/v1"):
+            assert_error(with_path.get(wrong_path), 404, "not_found")
         assert_error(client.get(f"{path}/auth/v1"), 404, "not_found")
 
 
-@cases("path", [*SERVED, "/.well-known/jwks.json"])
+@cases("path", [*METADATA_PATHS, "/.well-known/jwks.json"])
 def test_unchanged_documents_are_not_sent_again(client, path):
     tag = client.get(path).headers["ETag"]
     assert client.get(path).headers["ETag"] == tag
-    same = client.get(path, headers={"If-None-Match": tag})
-    assert (same.status_code, same.data, same.headers["ETag"]) == (304, b"", tag)
+    response = client.get(path, headers={"If-None-Match": tag})
+    assert (response.status_code, response.data, response.headers["ETag"]) == (304, b"", tag)
     assert client.get(path, headers={"If-None-Match": '"another"'}).status_code == 200
 
 

@@ -32,8 +32,8 @@ def test_androids_document_names_each_application_with_all_its_certificates(make
             {
                 "relation": ["delegate_permission/common.get_login_creds"],
                 "target": {"namespace": "android_app", "package_name": package}
-                | {"sha256_cert_fingerprints": found},
+                | {"sha256_cert_fingerprints": fingerprints},
             }
-            for package, found in certificates.items()
+            for package, fingerprints in certificates.items()
         ],
     )
