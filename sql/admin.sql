@@ -37,13 +37,13 @@ SELECT object.user_object
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
 
--- name: set_confirmed_at(user_id uuid, provider text, confirmed_at timestamptz)
+-- name: set_confirmed_at(user_id uuid, kind text, confirmed_at timestamptz)
 -- Does not prove an address (`prove_address` does), but null removes the proof.
 UPDATE users
-   SET email_confirmed_at = CASE :provider WHEN 'email' THEN :confirmed_at ELSE email_confirmed_at END,
-       email_proved = email_proved AND (:provider <> 'email' OR :confirmed_at IS NOT NULL),
-       phone_confirmed_at = CASE :provider WHEN 'phone' THEN :confirmed_at ELSE phone_confirmed_at END,
-       phone_proved = phone_proved AND (:provider <> 'phone' OR :confirmed_at IS NOT NULL)
+   SET email_confirmed_at = CASE :kind WHEN 'email' THEN :confirmed_at ELSE email_confirmed_at END,
+       email_proved = email_proved AND (:kind <> 'email' OR :confirmed_at IS NOT NULL),
+       phone_confirmed_at = CASE :kind WHEN 'phone' THEN :confirmed_at ELSE phone_confirmed_at END,
+       phone_proved = phone_proved AND (:kind <> 'phone' OR :confirmed_at IS NOT NULL)
  WHERE id = :user_id;
 
 -- name: set_ban(id uuid, banned_until timestamptz)

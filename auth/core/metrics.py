@@ -22,7 +22,7 @@ log = structlog.get_logger()
 _SIZES = {"counter": 2 << 20, "histogram": 4 << 20, "gauge_livesum": 1 << 16, "gauge_livemax": 1 << 16}
 
 
-def join(*kinds: str) -> None:
+def count_in_files(*kinds: str) -> None:
     """Count in the files of this process's slot. Metrics created before this call are not in files.
 
     `kinds` are those of `_SIZES` that the process counts.

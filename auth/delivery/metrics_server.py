@@ -31,12 +31,12 @@ log = structlog.get_logger()
 
 def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
     """Serve the metrics of all processes, and return the function that counts deliveries."""
-    metrics.join("counter")
+    metrics.count_in_files("counter")
     attempts = Counter(
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )
     registry = CollectorRegistry()
-    # Before `Files`, which reads the lost lines that this counts.
+    # Register this before `Files`, which reads the lost lines that it counts.
     registry.register(_Measured(settings, db))
     registry.register(metrics.Files())
     bind = settings.metrics_bind or ""
@@ -82,7 +82,7 @@ class _QuietHandler(MetricsHandler):
 
 
 class _Measured(Collector):
-    """Metrics that nobody counts, mostly from the database: those are the same on all nodes."""
+    """Metrics that are measured when Prometheus asks. Those of the database are the same on all nodes."""
 
     def __init__(self, settings: Settings, db: Database) -> None:
         self._totals = settings.message_totals
@@ -106,11 +106,11 @@ class _Measured(Collector):
         if workers is not None:
             yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", workers)
         try:
-            of_database = [*self._outbox(), *self._upkeep()]
+            from_database = [*self._outbox(), *self._upkeep()]
         except psycopg2.Error:
-            of_database = []
-        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", bool(of_database))
-        yield from of_database
+            from_database = []
+        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", bool(from_database))
+        yield from from_database
 
     def _outbox(self) -> Iterator[Metric]:
         rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}

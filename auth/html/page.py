@@ -188,7 +188,7 @@ def identifier() -> str | None:
 
 def sentences(*texts: str | None) -> Markup:
     """Return the texts that are not empty, as one paragraph."""
-    return _spaced(Markup(" ").join(filter(None, texts)), chosen_language())
+    return _without_spaces(Markup(" ").join(filter(None, texts)), chosen_language())
 
 
 def _say(language: str, table: str, name: str, /, **variables: object) -> Markup:
@@ -196,7 +196,7 @@ def _say(language: str, table: str, name: str, /, **variables: object) -> Markup
     brand = settings.brand_name
     contact = link_to(settings.support_url, brand) if settings.support_url else brand
     common = {"brand": brand, "contact": contact}
-    return _spaced(string("pages", language, f"{table}.{name}").render(common, **variables), language)
+    return _without_spaces(string("pages", language, f"{table}.{name}").render(common, **variables), language)
 
 
 def link_to(url: str, text: str) -> Markup:
@@ -204,8 +204,8 @@ def link_to(url: str, text: str) -> Markup:
     return Markup('<a href="{}" rel="noopener">{}</a>').format(url, text)
 
 
-def _spaced(html: str, language: str) -> Markup:
-    return Markup(languages.spaced(html, language))  # noqa: S704 (escaped)
+def _without_spaces(html: str, language: str) -> Markup:
+    return Markup(languages.without_chinese_spaces(html, language))  # noqa: S704 (escaped)
 
 
 def _logo(setting: str, path: str) -> str | None:

@@ -14,9 +14,9 @@ AS $$
                 WHERE p.organization_id = o.id AND p.is_on ORDER BY p.created_at, p.id)
 $$;
 
--- The first member of the user object, as text: without memberships, or with AUTH_ORGANIZATIONS off, there is
--- none. A statement prepared while it is off is planned without the tables, because CASE is decided before
--- its parts are planned.
+-- The member `organizations` of the user object as JSON text, with the comma that follows it. Empty without
+-- memberships, or with AUTH_ORGANIZATIONS off. A statement prepared while it is off is planned without the
+-- tables, because CASE is decided before its parts are planned.
 CREATE OR REPLACE FUNCTION memberships_of(owner uuid, is_on boolean) RETURNS TABLE (member text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$

@@ -12,7 +12,7 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
--- The user object from what belongs to the user; it is inlined. `member` is the text of `memberships_of`,
+-- The user object; the function is inlined. `member` is the text of the first members: `memberships_of`,
 -- `factors_of` or both. `right` skips the first brace; `substr` would count the characters of the rest, too.
 CREATE OR REPLACE FUNCTION user_object_from(
   u users, identities jsonb, providers text[], member text, audience text
@@ -64,7 +64,7 @@ AS $$
     FROM jsonb_each(metadata || coalesce(change, '{}')) AS member
 $$;
 
--- Whether a stranger may have created the user, who was never used. Such a user blocks no address.
+-- Whether a stranger may have created the user, who has not been used since. The addresses are free.
 CREATE OR REPLACE FUNCTION gives_way(u users) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -139,7 +139,7 @@ AS $$
                     LIMIT 1), '')
 $$;
 
--- Takes a tenth of the time of words_of.
+-- Whether the email or name may have a part of a search. Takes a tenth of the time of words_of.
 CREATE OR REPLACE FUNCTION may_have(u users, part text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -159,8 +159,8 @@ AS $$
           OR may_have(u, part_of(prefix)) AND words_of(u) @@ query_of(prefix))
 $$;
 
--- For every confirmation: by the user, an administrator or AUTH_AUTOCONFIRM. Not now(), which is before the
--- row was locked: flows that the anonymous user began must be older.
+-- Converts an anonymous user whose address the user, an administrator or AUTH_AUTOCONFIRM confirms. now() would
+-- be before the row was locked: flows that the anonymous user began must be older.
 CREATE OR REPLACE FUNCTION user_is_confirmed() RETURNS trigger
   LANGUAGE plpgsql
 AS $$

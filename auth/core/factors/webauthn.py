@@ -139,10 +139,10 @@ class RelyingParty:
         return options.challenge, options_to_json_dict(options)
 
     def verify_creation(
-        self, sent: Mapping[str, object], challenge: bytes, *, is_passkey: bool
+        self, response: Mapping[str, object], challenge: bytes, *, is_passkey: bool
     ) -> NewCredential:
         """Verify a response to creation options, and return its columns. Raises `InvalidResponse`."""
-        credential = _checked(lambda: parse_registration_credential_json(dict(sent)))
+        credential = _checked(lambda: parse_registration_credential_json(dict(response)))
         verified = _checked(
             lambda: verify_registration_response(
                 credential=credential,
@@ -167,7 +167,7 @@ class RelyingParty:
             "backed_up": verified.credential_backed_up,
         }
 
-    def verify_request(
+    def verify_assertion(
         self, response: AuthenticationCredential, challenge: bytes, public_key: bytes, *, is_passkey: bool
     ) -> Assertion:
         """Verify a response to request options, except its counter. Raises `InvalidResponse`."""
@@ -192,7 +192,7 @@ def parse_assertion(response: Mapping[str, object]) -> AuthenticationCredential:
 
 
 def check_public_key(public_key: bytes) -> None:
-    """Raises `InvalidResponse`."""
+    """Refuse keys of other algorithms or sizes. Raises `InvalidResponse`."""
     if not _checked(lambda: _is_acceptable_key(public_key)):
         raise InvalidResponse("the public key is not one of ES256, EdDSA or RS256")
 
@@ -205,12 +205,12 @@ def user_handle(user_id: str) -> bytes:
     return UUID(user_id).bytes
 
 
-def _checked(act: Callable[[], T]) -> T:
+def _checked(examine: Callable[[], T]) -> T:
     try:
-        return act()
-    except Exception as error:  # the parsers raise those of json, cbor2 and cryptography
-        is_own = type(error).__module__.startswith("webauthn.")
-        message = str(error) if is_own and "__cause__" not in str(error) else "it is malformed"
+        return examine()
+    except Exception as error:  # the parsers raise errors of json, cbor2 and cryptography
+        is_of_library = type(error).__module__.startswith("webauthn.")
+        message = str(error) if is_of_library and "__cause__" not in str(error) else "it is malformed"
         raise InvalidResponse(message[:500]) from None
 
 

@@ -14,7 +14,7 @@ _LONGEST_HEADER = 500
 _LANGUAGE_RANGE = re.compile(
     r"\s*([a-zA-Z]{2,3})(?:[-_][\w-]*)?\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?"
 )
-# Between a number and a Chinese character, our texts have a space, but Babel's do not.
+# A place between a number and a Chinese character, where our texts have a space, but Babel's do not.
 _CHINESE_GAP = re.compile(r"(?<=\d)(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=\d)")
 # A space between two Chinese characters or signs, also around the tags of a value.
 _CHINESE = "[\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"
@@ -26,12 +26,12 @@ def choose(supported: Collection[str], locale: object, accept_language: object) 
     """Return the language of the user's locale, else the browser's, else English. Accepts any JSON values."""
     parts = [str(locale), *str(accept_language)[:_LONGEST_HEADER].split(",")]
     ranges = [match for part in parts if (match := _LANGUAGE_RANGE.fullmatch(part))]
-    qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
-    preferred = sorted(qualities, key=lambda pair: -pair[0])
-    return next((language for quality, language in preferred if quality and language in supported), DEFAULT)
+    choices = [(float(match[2] or 1), match[1].lower()) for match in ranges]
+    choices.sort(key=lambda choice: -choice[0])
+    return next((language for quality, language in choices if quality and language in supported), DEFAULT)
 
 
-def spaced(text: str, language: str) -> str:
+def without_chinese_spaces(text: str, language: str) -> str:
     """Remove the spaces that Chinese does not use, from a text or from sentences joined by a space.
 
     Texts have a space around values, which a Chinese name or sentence does not need: `登录飞书`.
@@ -42,13 +42,13 @@ def spaced(text: str, language: str) -> str:
 def date_and_time(moment: datetime, language: str) -> str:
     """Return a time as the language writes it, such as `May 6, 2026, 07:08 UTC`."""
     moment = moment.astimezone(UTC)
-    order = str(get_datetime_format("medium", locale=_locale(language)))
-    return order.format(time_of_day(moment, language), date_alone(moment, language))
+    pattern = str(get_datetime_format("medium", locale=_locale(language)))
+    return pattern.format(time_of_day(moment, language), date_alone(moment, language))
 
 
 def time_of_day(moment: datetime, language: str) -> str:
-    translated = language if language in built_in("pages") else DEFAULT
-    return string("pages", translated, "time.of_day").render(time=moment.astimezone(UTC).strftime("%H:%M"))
+    supported = language if language in built_in("pages") else DEFAULT
+    return string("pages", supported, "time.of_day").render(time=moment.astimezone(UTC).strftime("%H:%M"))
 
 
 def date_alone(day: date, language: str) -> str:

@@ -235,7 +235,7 @@ def _remove(
 
 def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
-    person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
+    person, owner = person_of(act, user_id), {"user_id": user_id, "kind": kind}
     old = person.email if kind == "email" else person.phone
     address = body.get(kind) or old
     confirmed_at, by_key = body.get(f"{kind}_confirmed_at"), asked.is_key

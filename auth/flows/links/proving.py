@@ -33,7 +33,7 @@ def prove_address(
     """
     is_first = first_proof.is_first_proof(person, kind, address, proof)
     if is_first:
-        queries.remove_unproved(act, user_id=person.id, provider=kind)
+        queries.remove_unproved(act, user_id=person.id, kind=kind)
         ends.end_and_void(act, person.id, None, "address_proved")
         queries.void_undo_links(act, user_id=person.id, moment=None)
         password_hash = person.password_hash if first_proof.keeps_password(person, proof) else None
@@ -41,7 +41,7 @@ def prove_address(
     queries.set_address(
         act,
         user_id=person.id,
-        provider=kind,
+        kind=kind,
         address=address,
         is_confirmed=True,
         is_proved=True,

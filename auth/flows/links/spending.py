@@ -136,7 +136,7 @@ def _ask_hook(
                 else _confirm_address(asked, act, link, person, receiver)
             )
             effects.record(act, link, None)
-            queries.keep_link(act, id=link.id)
+            queries.unspend_link(act, id=link.id)
     if refusal:
         raise ApiError(refusal)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)

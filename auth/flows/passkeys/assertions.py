@@ -131,7 +131,7 @@ def check(
         asked.noted.note(user_id=row.user_id if row else None)
         public_key = row.public_key if row else None
         # Refuse an unknown credential like a wrong signature, after an equal time.
-        assertion = asked.parts.relying_party.verify_request(
+        assertion = asked.parts.relying_party.verify_assertion(
             credential, challenge, bytes(public_key or webauthn.NOBODYS_KEY), is_passkey=is_passkey
         )
     except InvalidResponse as error:

@@ -50,18 +50,18 @@ def request_address(
 
 def set_addresses(asked: Asked, act: Act, caller: PersonFacts, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
-    for provider, address in (("email", email), ("phone", phone)):
+    for kind, address in (("email", email), ("phone", phone)):
         if address:
             queries.set_address(
                 act,
                 user_id=caller.id,
-                provider=provider,
+                kind=kind,
                 address=address,
                 is_confirmed=True,
                 is_proved=False,
                 by_key=caller.is_session_by_key,
             )
-            audit.record(act, caller.id, email, [f"{provider}_changed"], [], new_address=address)
+            audit.record(act, caller.id, email, [f"{kind}_changed"], [], new_address=address)
     queries.void_challenges(act, user_id=caller.id)
     ends.end(act, caller.id, asked.caller.session_id, "address_proved")
 

@@ -40,7 +40,7 @@ def command(skip: tuple[str, ...]) -> None:
     """
     results = _results(skip)
     for result in results:
-        remedy = [printable(f"  {result.setting}")] if result.setting else []
+        remedy = [printable(f"  {result.remedy}")] if result.remedy else []
         show(dataclasses.asdict(result), printable(f"{_MARKS[result.status]} {result.text}"), *remedy)
     statuses = {result.status for result in results}
     sys.exit(3 if "failed" in statuses else 2 if "unknown" in statuses else 0)

@@ -62,12 +62,12 @@ def _locks(context: Context) -> Failure | None:
             return None
     first = blockers[0]
     since = f", in a transaction for {span(first.seconds)}" if first.seconds is not None else ""
-    who = f"{first.application or 'a program'} as {first.role}{since}"
+    holder = f"{first.application or 'a program'} as {first.role}{since}"
     last_query = f": {first.query}" if first.query else ""
     statements = "1 statement" if first.waiting == 1 else f"{first.waiting} statements"
-    waits = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
+    effect = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
     return Failure(
-        printable(f"Session {first.pid} ({who}{last_query}) {waits}. Requests that need this lock fail."),
+        printable(f"Session {first.pid} ({holder}{last_query}) {effect}. Requests that need this lock fail."),
         f"As {first.role} or a superuser, run in psql: {first.remedy}",
     )
 

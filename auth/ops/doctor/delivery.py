@@ -19,24 +19,25 @@ def _running(context: Context) -> Failure | None:
 
 @check("waiting-messages", "No messages are stuck")
 def _waiting(context: Context) -> Failure | None:
-    late = queries.select_late_messages(context.db, late=constants.LATE)
-    if not late.total:
+    backlog = queries.select_late_messages(context.db, late=constants.LATE)
+    if not backlog.total:
         return None
-    reason = f": {late.reason}" if late.reason else ""
+    reason = f": {backlog.reason}" if backlog.reason else ""
     return Failure(
-        f"{late.total:,} messages are waiting to be sent, the oldest for {span(late.oldest or 0)}{reason}.",
+        f"{backlog.total:,} messages are waiting to be sent, the oldest for {span(backlog.oldest or 0)}"
+        f"{reason}.",
         "For SMS, correct AUTH_SMS_PROVIDER. For email, find the cause by: latchkey mail-test ADDRESS",
     )
 
 
 @check("failed-messages", "Messages are delivered")
 def _failed(context: Context) -> Failure | None:
-    day = queries.count_outcomes_of_a_day(context.db)
-    if day.failed * 10 <= day.total:
+    outcomes = queries.count_outcomes_of_a_day(context.db)
+    if outcomes.failed * 10 <= outcomes.total:
         return None
-    reason = f", most often: {day.reason}" if day.reason else ""
+    reason = f", most often: {outcomes.reason}" if outcomes.reason else ""
     return Failure(
-        f"{day.failed:,} of {day.total:,} messages in the last day were not sent{reason}.",
+        f"{outcomes.failed:,} of {outcomes.total:,} messages in the last day were not sent{reason}.",
         "Use a sender (AUTH_MAIL_FROM) and a mail server (AUTH_SMTP_URL) that the recipients' servers"
         " accept.",
     )

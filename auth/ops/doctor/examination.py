@@ -34,7 +34,9 @@ _MARGIN = 0.5  # seconds for reporting connections that were given up
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks also fail.
 _FIRST = ("database", "schema", "locks")
-_OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
+_USES_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {
+    "database"
+}
 _DNS_SECONDS = 2.0
 _TIMEOUTS = (TimeoutError, NotInTime, LockNotAvailable, QueryCanceled)
 _CheckOutcome = Failure | Exception | None  # the result or exception of a check
@@ -50,7 +52,7 @@ class Result:
     check: str
     status: str
     text: str
-    setting: str | None = None
+    remedy: str | None = None
 
 
 def examine(
@@ -60,15 +62,18 @@ def examine(
     *,
     started: float | None = None,
 ) -> list[Result]:
-    """Return the results in the order of `CHECKS`, at most `SECONDS` after `started`, by `time.monotonic`."""
+    """Return the results in the order of `CHECKS`, within `SECONDS` of `started`, a time of `time.monotonic`.
+
+    After a slow start, the checks still have `_LEAST_SECONDS`.
+    """
     now = time.monotonic()
     gives_up_at = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
     try:
         url = settings.find_database()
-        opening: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, gives_up_at=gives_up_at))
+        connecting: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, gives_up_at=gives_up_at))
     except NotRunningError as error:
-        opening = nullcontext(_NoDatabase(error))
-    with opening as db:
+        connecting = nullcontext(_NoDatabase(error))
+    with connecting as db:
         checks = [check for check in CHECKS if check.name not in skip]
         outcomes = _run(checks, Context(settings, db, resolver or _resolver(gives_up_at), gives_up_at))
     broken = (Failure, TimeoutError, psycopg2.Error)
@@ -114,13 +119,13 @@ def _result(check: Check, outcome: _CheckOutcome, cause: str | None) -> Result:
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
     timed_out = isinstance(outcome, _TIMEOUTS) or getattr(outcome, "timed_out", False)
-    load, count = os.getloadavg()[0], cores()
-    if timed_out and load > 2 * count:
-        overload = f"this machine is overloaded (load {load:.0f} on {count} cores)"
+    load, core_count = os.getloadavg()[0], cores()
+    if timed_out and load > 2 * core_count:
+        overload = f"this machine is overloaded (load {load:.0f} on {core_count} cores)"
         return Result(check.name, "unknown", f"{check.title}: not checked: {overload}")
     if isinstance(outcome, Failure):
         return Result(check.name, "failed", outcome.sentence, outcome.remedy)
-    hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
+    hangs = isinstance(outcome, TimeoutError) and check.name in _USES_DATABASE
     if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
     problem = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"

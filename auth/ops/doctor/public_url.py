@@ -32,7 +32,7 @@ _HEALTH_REMEDIES = {
 
 @check("public-url", "The public URL reaches this service")
 def _public_url(context: Context) -> Failure | None:
-    """Raises `NotRunningError`, because a proxy would answer for a stopped service."""
+    """Ask GET /health. Raises `NotRunningError`, because a proxy would answer for a stopped service."""
     base_url = context.settings.base_url
     remedy = f"If {base_url} is the public URL, fix DNS, the proxy or the service; else set AUTH_BASE_URL."
     if not running.is_serving(context.settings.state_dir):
@@ -97,8 +97,8 @@ def _proxies(context: Context) -> Failure | None:
     token_hash = one_time.hash_token(nonce)
     queries.create_probe(context.db, token_hash=token_hash, lifetime=_PROBE_LIFETIME)
     try:
-        forged = {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS}
-        fetch(context, f"{settings.base_url}/health", forged)
+        headers = {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS}
+        fetch(context, f"{settings.base_url}/health", headers)
     except requests.RequestException:
         raise NotChecked("the public URL cannot be reached") from None
     finally:
@@ -206,11 +206,11 @@ def _test_settings(context: Context) -> Failure | None:
 
 
 def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> requests.Response:
-    """Raises `requests.RequestException`."""
-    own = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)}
+    """Return the response to a GET. Raises `requests.RequestException`."""
+    defaults = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)}
     with Deadline(context.seconds_left) as deadline, BoundedSession() as session:
         try:
-            return session.request("GET", url, headers=own | (headers or {}))
+            return session.request("GET", url, headers=defaults | (headers or {}))
         except requests.RequestException:
             if deadline.has_passed:  # the deadline closes the connection
                 raise requests.Timeout from TimeoutError()

@@ -15,7 +15,7 @@ from sql import queries
 
 OLDEST_KEY = 400  # days
 LEAST_FREE = 256 * 1024 * 1024  # bytes
-_WRITTEN = 1024 * 1024
+_TEST_BYTES = 1024 * 1024
 _KINDS = {
     "AUTH_JWT_KEYS": "signing",
     "AUTH_SECRET_KEY": "secret",
@@ -42,8 +42,8 @@ def _fit(context: Context) -> Failure | None:
             " others refuse its tokens.",
             " ".join(remedies),
         )
-    lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
-    return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
+    problem = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
+    return Failure(f"{problem[0]}. Backups fail.", problem[1]) if problem else None
 
 
 @check("key-age", "No key is old")
@@ -51,8 +51,8 @@ def _ages(context: Context) -> Failure | None:
     old = [row for row in queries.list_key_ages(context.db) if row.days > OLDEST_KEY]
     if not old:
         return None
-    keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
-    sentence = f"{keys[0].upper()}{keys[1:]}: replace keys after {OLDEST_KEY} days at the latest."
+    ages = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
+    sentence = f"{ages[0].upper()}{ages[1:]}: replace keys after {OLDEST_KEY} days at the latest."
     kind = _KINDS[old[0].setting]
     remedy = f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
     # A rotation puts the new key first.
@@ -66,14 +66,14 @@ def _ages(context: Context) -> Failure | None:
 @check("state-directory", "Only the service can read its secrets")
 def _modes(context: Context) -> Failure | None:
     directory = context.settings.state_dir
-    keys = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
+    exposed = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
     # Under root, the account of Postgres needs to pass through the directory.
-    allowed = {directory: 0o711 if os.geteuid() == 0 else 0o700} | dict.fromkeys(keys, 0o600)
-    for path, right in allowed.items():
-        if path.exists() and (mode := stat.S_IMODE(path.stat().st_mode)) & ~right:
+    right_modes = {directory: 0o711 if os.geteuid() == 0 else 0o700} | dict.fromkeys(exposed, 0o600)
+    for path, right_mode in right_modes.items():
+        if path.exists() and (mode := stat.S_IMODE(path.stat().st_mode)) & ~right_mode:
             return Failure(
                 f"Other users of this machine have access to {path} (mode {mode:o}).",
-                f"Run: chmod {right:o} {path}",
+                f"Run: chmod {right_mode:o} {path}",
             )
     for path in context.settings.key_files.values():
         if path.exists() and is_shared(status := path.stat()):
@@ -90,7 +90,7 @@ def _disk(context: Context) -> Failure | None:
     remedy = f"Free space on the disk of {directory}, or raise its quota."
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
-            file.write(b"\0" * _WRITTEN)
+            file.write(b"\0" * _TEST_BYTES)
             file.flush()
             os.fsync(file.fileno())
         disk = os.statvfs(directory)

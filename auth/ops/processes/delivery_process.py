@@ -75,19 +75,20 @@ class DeliveryProcess:
             self._process.kill()
 
     def terminate(self) -> None:
+        """Tell the process to finish its messages and end. It is not restarted."""
         self._is_wanted = False
         if self._process:
             self._process.terminate()
 
-    def end(self) -> None:
-        """Let `stop` wait for the process no longer than `_STOP_LIMIT` from now."""
+    def begin_stop(self) -> None:
+        """Terminate the process. `stop` will not wait longer than `_STOP_LIMIT` from now."""
         self.terminate()
         self._kill_at = time.monotonic() + _STOP_LIMIT
 
     def stop(self) -> None:
-        """End the process and wait; kill it `_STOP_LIMIT` after `end`."""
+        """Wait until the process has ended; kill it `_STOP_LIMIT` after `begin_stop`."""
         if self._kill_at is None:
-            self.end()
+            self.begin_stop()
         if self._process:
             try:
                 self._process.wait(max(0.0, (self._kill_at or 0.0) - time.monotonic()))
@@ -98,10 +99,10 @@ class DeliveryProcess:
             self._heartbeat.close()
 
     def _launch(self) -> subprocess.Popen:
-        at_work = {slot for slot, process in self._processes.items() if process.poll() is None}
-        slot = next(slot for slot in itertools.count() if slot not in at_work)
+        taken_slots = {slot for slot, process in self._processes.items() if process.poll() is None}
+        slot = next(slot for slot in itertools.count() if slot not in taken_slots)
         # With PYTHONSAFEPATH, Python does not look into the current directory.
-        path = dict.fromkeys(
+        import_directories = dict.fromkeys(
             [str(CHECKOUT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         )
         if self._heartbeat:
@@ -109,7 +110,7 @@ class DeliveryProcess:
         # A new file: the previous process may still finish its messages.
         self._heartbeat = WorkerTmp(self._config)
         environment = {
-            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONPATH": os.pathsep.join(import_directories),
             METRICS_SLOT: f"delivery-{slot}",
             HEARTBEAT: str(self._heartbeat.fileno()),
         }

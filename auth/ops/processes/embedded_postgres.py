@@ -65,8 +65,8 @@ def signal_when_parent_dies(number: int) -> None:
 class EmbeddedPostgres:
     """Start it from the main thread: on Linux, Postgres shuts down when the thread that started it ends.
 
-    `options` are server settings, `environment` has variables for its programs. `opened` lists directories
-    whose mode was changed for its account.
+    `options` are server settings, `environment` has variables for its programs. `opened_directories` lists
+    those whose mode was changed for its account.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class EmbeddedPostgres:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.state_dir = state_dir.resolve()
-        self.opened: list[Path] = []
+        self.opened_directories: list[Path] = []
         self._options = {**_OPTIONS, **(options or {})}
         # Our environment has secrets, and libpq variables that would change these programs.
         self._environment = {"PATH": os.defpath, "LC_ALL": "C", **(environment or {})}
@@ -95,11 +95,11 @@ class EmbeddedPostgres:
         self.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = state.lock(self.state_dir)
         try:
-            state.make_directory(self.state_dir)  # which may exist with another mode
+            state.make_directory(self.state_dir)  # it may exist with another mode
             if os.geteuid() == 0:
                 self._account = choose_account(self._data)
-                self.opened += open_parents(programs / "postgres", self._account)
-                self.opened += open_parents(self._data, self._account)
+                self.opened_directories += open_parents(programs / "postgres", self._account)
+                self.opened_directories += open_parents(self._data, self._account)
             if not (self._data / "PG_VERSION").exists():
                 self._initialise(programs)
             self._clean_up_predecessor()
@@ -127,10 +127,11 @@ class EmbeddedPostgres:
         self._process = None
         if self._socket_dir != self._data:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
-        self.close_in_child()
+        self.release_lock()
 
-    def close_in_child(self) -> None:
-        """Release the lock in a forked child, so that the directory is free once the parent has died."""
+    def release_lock(self) -> None:
+        """Release the lock of the state directory. A forked child calls this too: the directory must be free once
+        the parent has died."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -146,15 +147,15 @@ class EmbeddedPostgres:
 
     def _initialise(self, programs: Path) -> None:
         # Use another name, so that a crash cannot leave an incomplete database.
-        for abandoned in self.state_dir.glob("postgres.new-*"):
-            shutil.rmtree(abandoned, ignore_errors=True)
+        for abandoned_draft in self.state_dir.glob("postgres.new-*"):
+            shutil.rmtree(abandoned_draft, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
-        options = "--username=postgres --auth=trust --no-instructions --encoding=UTF8"
+        arguments = "--username=postgres --auth=trust --no-instructions --encoding=UTF8"
         # The built-in locale sorts the same on every machine.
-        options += " --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8"
+        arguments += " --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8"
         if self._options.get("fsync") == "off":
-            options += " --no-sync"
-        command = [str(programs / "initdb"), "-D", str(draft), *options.split()]
+            arguments += " --no-sync"
+        command = [str(programs / "initdb"), "-D", str(draft), *arguments.split()]
         process = subprocess.run(  # noqa: S603
             command,
             check=False,
@@ -214,10 +215,12 @@ class EmbeddedPostgres:
         self.bound_log()
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            begin = os.fstat(descriptor).st_size
+            log_size = os.fstat(descriptor).st_size
             options = self._options | {"unix_socket_directories": str(self._socket_dir)}
-            settings = [argument for name, value in options.items() for argument in ("-c", f"{name}={value}")]
-            command = [str(programs / "postgres"), "-D", str(self._data), *settings]
+            arguments = [
+                argument for name, value in options.items() for argument in ("-c", f"{name}={value}")
+            ]
+            command = [str(programs / "postgres"), "-D", str(self._data), *arguments]
             process = self._process = subprocess.Popen(  # noqa: S603
                 command, **self._as_account(), stdout=descriptor, stderr=descriptor
             )
@@ -227,10 +230,10 @@ class EmbeddedPostgres:
         while not self._is_ready(process.pid):
             if self.has_died() or time.monotonic() > deadline:
                 with self._log.open(errors="replace") as log:
-                    log.seek(begin)
-                    end = "".join(log.readlines()[-20:]).strip()
+                    log.seek(log_size)
+                    last_lines = "".join(log.readlines()[-20:]).strip()
                 raise EmbeddedPostgresError(
-                    f"Postgres did not start. Fix what the end of {self._log} says:\n{end}"
+                    f"Postgres did not start. Fix what the end of {self._log} says:\n{last_lines}"
                 )
             time.sleep(0.02)
 
@@ -248,18 +251,19 @@ class EmbeddedPostgres:
         return directory
 
     def _as_account(self) -> dict:
-        options = {
+        """Return the arguments of `Popen` for the programs of Postgres."""
+        arguments = {
             "env": self._environment,
             "cwd": "/",
             "stdin": subprocess.DEVNULL,
             # Ctrl-C must reach only the service, which stops its database last.
             "start_new_session": True,
-            # Called after the change of user, which resets it.
+            # Called after the change of user, which would reset the signal.
             "preexec_fn": partial(signal_when_parent_dies, signal.SIGINT),
         }
         if self._account:
-            options |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
-        return options
+            arguments |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+        return arguments
 
 
 @contextlib.contextmanager

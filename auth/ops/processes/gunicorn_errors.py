@@ -24,7 +24,7 @@ _REFUSALS = {
     ParseException: "http.validation_failed",
     BaseException: "unexpected_failure",
 }
-# Texts for browsers: their other headers are short.
+# Texts for what a browser may make too long: its other headers are short.
 _TEXTS = {LimitRequestLine: "url_too_long", LimitRequestHeaders: "cookies_too_large"}
 
 
@@ -36,15 +36,15 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exception, kind))
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
-    text = _TEXTS.get(type(exception)) if _HTML.search(head) else None
+    text_name = _TEXTS.get(type(exception)) if _HTML.search(head) else None
     members = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
     version = _VERSION.search(head)
-    is_dated = not text and version is not None and dialect.is_dated(version[1].decode("latin-1"))
+    is_dated = not text_name and version is not None and dialect.is_dated(version[1].decode("latin-1"))
     members = dialect.dated(members) if is_dated else members
-    body = (_page(text, head) if text else json.dumps(members)).encode()
+    body = (_page(text_name, head) if text_name else json.dumps(members)).encode()
     headers = dict((*SECURITY, NO_PAGE)) | {
         "Connection": "close",
-        "Content-Type": "text/html; charset=utf-8" if text else "application/json",
+        "Content-Type": "text/html; charset=utf-8" if text_name else "application/json",
         "Content-Length": str(len(body)),
         "Cache-Control": "no-store",
         "X-Request-Id": request_id,
@@ -53,15 +53,16 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
     lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     # The request itself may contain secrets.
-    facts = {"status": error.status, "error": type(exception).__name__, "request_id": request_id}
-    structlog.get_logger().warning("invalid_request", ip=ip, **facts)
+    fields = {"status": error.status, "error": type(exception).__name__, "request_id": request_id}
+    structlog.get_logger().warning("invalid_request", ip=ip, **fields)
     return "\r\n".join(lines).encode() + body
 
 
 def _page(name: str, head: bytes) -> str:
-    accepted, languages_known = _LANGUAGES.search(head), built_in("pages")
-    language = languages.choose(languages_known, None, accepted[1].decode("latin-1") if accepted else "")
-    texts = languages_known[language]
+    """Return a page with a text about errors, in the language of a browser."""
+    header, catalogues = _LANGUAGES.search(head), built_in("pages")
+    language = languages.choose(catalogues, None, header[1].decode("latin-1") if header else "")
+    texts = catalogues[language]
     heading, text = texts["error.heading"], texts[f"errors.{name}"]
     return (
         f'<!doctype html><html lang="{language}"><meta charset="utf-8">'

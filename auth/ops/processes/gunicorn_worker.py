@@ -23,15 +23,15 @@ class ClientSocket(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
     accepted_at, begun_at, is_reading, is_silent = 0.0, 0.0, False, True
-    first, received = b"", b""  # the first data of a request, and the last
-    head: bytes | None = None  # of a response, which waits to be sent in one segment with its body
+    first_data, last_data = b"", b""  # of a request
+    head: bytes | None = None  # of a response; it waits to be sent in one segment with the body
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
-        self.received = data = super().recv(*args)
+        self.last_data = data = super().recv(*args)
         self.is_reading = self.is_silent = False
         if not self.begun_at:
-            self.begun_at, self.first = time.monotonic(), data
+            self.begun_at, self.first_data = time.monotonic(), data
         return data
 
     def sendall(self, data: Any, flags: int = 0) -> None:
@@ -82,15 +82,16 @@ class Worker(GeventWorker):
         connection.accepted_at = time.monotonic()
         self.make_room(connection.accepted_at)
         self.connections[gevent.getcurrent()] = connection
-        super().handle(connection, connection, addr)  # has the address; a stop may close the listener first
+        # gunicorn asks the second argument for the address of the listener, which a stop may have closed.
+        super().handle(connection, connection, addr)
 
     def make_room(self, now: float) -> None:
         """Close the oldest connection that has sent nothing, if more than half of all are taken.
 
-        gunicorn would accept none while all are.
+        While all are taken, gunicorn would accept none.
         """
         half = self.worker_connections // 2
-        live = [each for each in self.connections.items() if not each[0].dead]
+        live = [(greenlet, client) for greenlet, client in self.connections.items() if not greenlet.dead]
         silent = [(greenlet, client) for greenlet, client in live if client.is_silent]
         if len(live) < half or not silent:
             return
@@ -106,7 +107,7 @@ class Worker(GeventWorker):
         sock.head = b""
         if req.version > (1, 1):  # gunicorn copies the version into the status line (RFC 9110, section 2.5)
             req.version = (1, 1)
-        # Tell proxies, which would send the next user's request on a connection that is about to close.
+        # Tell proxies that the connection closes: they would send the next user's request on it.
         if getattr(req.body.reader, "length", DRAINED) >= DRAINED:
             req.force_close()
         try:
@@ -126,13 +127,13 @@ class Worker(GeventWorker):
         if isinstance(exc, gevent.Timeout):
             return
         with suppress(OSError):
-            gevent.socket.socket.sendall(client, refuse(exc, addr[0], self.end_of_head(client, exc)))
+            gevent.socket.socket.sendall(client, refuse(exc, addr[0], self.client_headers(client, exc)))
         close_graceful(client)
 
-    def end_of_head(self, client: Any, exc: BaseException) -> bytes:
-        """Return data with the headers that identify the client, if received: those after a request line that
-        is too long, or the first ones."""
-        name = "first" if isinstance(exc, LimitRequestHeaders) else "received"
+    def client_headers(self, client: Any, exc: BaseException) -> bytes:
+        """Return data with the headers that identify the client, if they arrived: those before a header, or
+        after a request line, that is too long."""
+        name = "first_data" if isinstance(exc, LimitRequestHeaders) else "last_data"
         data: bytes = getattr(client, name, b"")
         if isinstance(exc, LimitRequestLine) and b"\r\n\r\n" not in data:
             with gevent.Timeout(SILENCE, False):

@@ -11,7 +11,7 @@ from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 
 
 class StartedWorker(Protocol):
-    # Names its files for metrics.
+    # A part of the names of its files for metrics.
     slot: int
 
 

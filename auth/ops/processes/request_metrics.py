@@ -23,7 +23,7 @@ class RequestMetrics:
     def __init__(self, latchkey: Latchkey) -> None:
         # Greenlets do not switch while they count; gevent's lock would double the time that counting takes.
         values.Lock = get_original("threading", "Lock")
-        metrics.join("counter", "histogram", "gauge_livesum", "gauge_livemax")
+        metrics.count_in_files("counter", "histogram", "gauge_livesum", "gauge_livemax")
         self._requests = Counter("latchkey_requests", "Requests answered.", ["method", "route", "status"])
         self._durations = Histogram(
             "latchkey_request_seconds",
@@ -57,7 +57,7 @@ class _Samples:
 
     def __init__(self, latchkey: Latchkey) -> None:
         self._passwords, self._health, self._pool = latchkey.passwords, latchkey.health, latchkey.db.pool
-        self._workers = _sum("latchkey_workers", "Workers that are running.")
+        self._workers = _gauge_of_sum("latchkey_workers", "Workers that are running.")
         self._lag = Gauge(
             "latchkey_worker_lag_seconds",
             "Delay of a timer in the slowest worker: its core is too busy.",
@@ -68,10 +68,10 @@ class _Samples:
             "Whether GET /health says degraded because of the database.",
             multiprocess_mode="livemax",
         )
-        self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
-        self._stuck = _sum("latchkey_hash_stuck", "Workers whose hashing is stuck.")
-        self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
-        self._size = _sum("latchkey_pool_connections_max", "Maximum connections.")
+        self._queue = _gauge_of_sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
+        self._stuck = _gauge_of_sum("latchkey_hash_stuck", "Workers whose hashing is stuck.")
+        self._connections = _gauge_of_sum("latchkey_pool_connections_in_use", "Connections in use.")
+        self._size = _gauge_of_sum("latchkey_pool_connections_max", "Maximum connections.")
         leaked = latchkey.leaked_passwords
         self._totals = (
             Total(
@@ -102,10 +102,10 @@ class _Samples:
             self._size.set(self._pool.size)
             for total in self._totals:
                 total.count()
-            begin = time.monotonic()
+            began_at = time.monotonic()
             time.sleep(_SAMPLE_INTERVAL)
-            self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
+            self._lag.set(max(0.0, time.monotonic() - began_at - _SAMPLE_INTERVAL))
 
 
-def _sum(name: str, text: str) -> Gauge:
+def _gauge_of_sum(name: str, text: str) -> Gauge:
     return Gauge(name, text, multiprocess_mode="livesum")

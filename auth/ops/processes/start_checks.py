@@ -14,13 +14,13 @@ from auth.delivery.senders.smtp_tokens import read_client_key
 from sql import Database, queries
 from sql.pool import SIZE
 
-_LONGEST = 2.0  # seconds
+_REDIS_TIMEOUT = 2.0  # seconds
 # Connections of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
 
 
 def check_files(settings: Settings) -> None:
-    """Raises `SettingsError` if the mail templates, a logo, a key or the leaked passwords cannot be used."""
+    """Read mail templates, logos, a key, leaked passwords. Raises `SettingsError` if one cannot be used."""
     load_templates(settings)
     source = settings.password_leaked
     if source == "file":
@@ -97,7 +97,8 @@ def connections_problem(settings: Settings, db: Database) -> tuple[str, str] | N
     )
 
 
-def redis_problem(settings: Settings, seconds: float = _LONGEST) -> str | None:
+def redis_problem(settings: Settings, seconds: float = _REDIS_TIMEOUT) -> str | None:
+    """Return a line if Redis is set and does not respond within `seconds`."""
     uri = settings.rate_limit_storage
     if not settings.rate_limits_enabled or not uri.startswith(("redis://", "rediss://")):
         return None
@@ -105,7 +106,7 @@ def redis_problem(settings: Settings, seconds: float = _LONGEST) -> str | None:
     from redis.retry import Retry
 
     options: dict[str, Any] = dict.fromkeys(
-        ("socket_timeout", "socket_connect_timeout"), min(seconds, _LONGEST)
+        ("socket_timeout", "socket_connect_timeout"), min(seconds, _REDIS_TIMEOUT)
     )
     # By default, a Redis that hangs is tried four times.
     options["retry"] = Retry(NoBackoff(), 0)

@@ -29,7 +29,10 @@ _OTHER_CONNECTIONS = 20  # for operators and their tools
 
 
 def start(server: Master, settings: Settings) -> None:
-    """Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`."""
+    """Prepare the database and the keys, and create the application.
+
+    Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`.
+    """
     if not settings.database_url:
         _start_embedded_postgres(server, settings)
     database_url = settings.find_database()
@@ -39,16 +42,16 @@ def start(server: Master, settings: Settings) -> None:
     except psycopg2.Error as error:
         raise SettingsError(unusable(settings.owner_setting, error)) from None
     with single(database_url) as db:
-        admitted = fingerprints.keep(db, settings, fingerprints.common_or_new)
+        settings = fingerprints.keep(db, settings, fingerprints.common_or_new)
     if settings.metrics_bind:
         state.begin_metrics(settings.state_dir, str(settings.port))
     if settings.db_prepare and (problem := start_checks.pooler_problem(database_url)):
         raise SettingsError(problem)
     if settings.db_prepare:
         with single(database_url) as db:
-            lacking = start_checks.connections_problem(settings, db)
-        if lacking:
-            logs.say(settings, f"DATABASE_URL: {' '.join(lacking)}", "warning")
+            shortage = start_checks.connections_problem(settings, db)
+        if shortage:
+            logs.say(settings, f"DATABASE_URL: {' '.join(shortage)}", "warning")
     hook = settings.hook("custom_access_token")
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of
@@ -62,7 +65,7 @@ def start(server: Master, settings: Settings) -> None:
                 " docs/hooks.md shows."
             )
             logs.say(settings, warning, "warning")
-    make_application(replace(admitted, database_url=database_url))
+    make_application(replace(settings, database_url=database_url))
 
 
 def _migrate(server: Master, settings: Settings, owner_url: str) -> None:
@@ -82,11 +85,11 @@ def make_application(settings: Settings) -> None:
     """Create the application, which the workers share."""
     from app import create_app
 
-    # Both or neither: a worker that is replaced uses them together.
+    # Set both together: the next worker uses both.
     served.application, served.current = create_app(settings), settings
     if settings.metrics_bind:
         from auth.ops.processes import request_metrics  # noqa: F401
-    gc.unfreeze()  # the application before a reload
+    gc.unfreeze()  # so that a reload frees the previous application
     gc.collect()
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
 
@@ -99,7 +102,7 @@ def _start_embedded_postgres(server: Master, settings: Settings) -> None:
     # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
     atexit.register(postgres.stop)
     url = postgres.start()
-    for directory in postgres.opened:
+    for directory in postgres.opened_directories:
         logs.say(settings, f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = state.of_requests(url)  # for the delivery process, and reloads
 

@@ -126,7 +126,7 @@ def pre_fork(server: Master, worker: StartedWorker) -> None:
 
 def post_fork(server: Master, worker: StartedWorker) -> None:
     if server.embedded_postgres:
-        server.embedded_postgres.close_in_child()
+        server.embedded_postgres.release_lock()
 
 
 def post_worker_init(worker: StartedWorker) -> None:
@@ -144,9 +144,9 @@ def on_exit(server: Master) -> None:
     """Stop the embedded Postgres last. Fail if it died, so that a supervisor restarts the service."""
     server.delivery.stop()
     if server.embedded_postgres:
-        died = server.embedded_postgres.has_died()
+        has_died = server.embedded_postgres.has_died()
         server.embedded_postgres.stop()
-        if died:
+        if has_died:
             sys.exit(1)
     _say("Stopped.")
 
@@ -160,11 +160,11 @@ def _start_delivery(server: Master, config: Settings) -> None:
     if config.deliver:
         server.delivery.start()
     elif config.metrics_bind:
-        server.delivery.start("metrics")  # which it serves
+        server.delivery.start("metrics")  # it serves only these
 
 
 def _end(server: Master) -> NoReturn:
-    server.delivery.end()  # it finishes its messages while the workers finish their requests
+    server.delivery.begin_stop()  # it finishes its messages while the workers finish their requests
     raise StopIteration  # as gunicorn does
 
 
@@ -191,12 +191,12 @@ def _reload(server: Master) -> str | None:
     try:
         loaded = _load()
         if server.embedded_postgres:
-            # `starting` has set it.
-            others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
-            loaded = replace(loaded, origins=others)
+            # `starting` has set DATABASE_URL, not the operator.
+            origins = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
+            loaded = replace(loaded, origins=origins)
         with single(loaded.database_url) as db:
-            admitted = fingerprints.keep(db, loaded)
-        starting.make_application(admitted)
+            loaded = fingerprints.keep(db, loaded)
+        starting.make_application(loaded)
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         return str(error)
     except psycopg2.Error as error:

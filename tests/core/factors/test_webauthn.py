@@ -40,7 +40,7 @@ def sign_in(relying_party, authenticator, credential, *, is_passkey=True, **chan
     challenge, options = relying_party.request_options(is_passkey=is_passkey)
     assertion = parse_assertion(authenticator.get(options, **changes))
     key = credential["public_key"]
-    return relying_party.verify_request(assertion, challenge, key, is_passkey=is_passkey)
+    return relying_party.verify_assertion(assertion, challenge, key, is_passkey=is_passkey)
 
 
 @pytest.mark.parametrize("algorithm", [ES256, EDDSA, RS256])
@@ -116,11 +116,11 @@ MALFORMED = {"clientDataJSON": "_w", "authenticatorData": "YQ", "signature": "",
     ],
 )
 def test_malformed_response_is_refused_without_words_of_parsers(relying_party, response, creation, assertion):
-    def verify_request():
+    def verify_assertion():
         sent = parse_assertion(response)
-        relying_party.verify_request(sent, b"challenge", b"\0", is_passkey=True)
+        relying_party.verify_assertion(sent, b"challenge", b"\0", is_passkey=True)
 
     with pytest.raises(InvalidResponse, match=f"^{creation}$"):
         relying_party.verify_creation(response, b"challenge", is_passkey=True)
     with pytest.raises(InvalidResponse, match=f"^{assertion}$"):
-        verify_request()
+        verify_assertion()

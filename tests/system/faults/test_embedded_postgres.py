@@ -131,7 +131,7 @@ def test_parent_directories_are_opened_for_passing_through_only(start, state_dir
     copied, opened = copy(state_dir, directory / "inner" / "var"), [directory, directory / "inner"]
     (directory / "inner").chmod(0o700)
     postgres, _ = start(copied)
-    assert [parent for parent in postgres.opened if parent.is_relative_to(directory)] == opened
+    assert [parent for parent in postgres.opened_directories if parent.is_relative_to(directory)] == opened
     assert [mode(parent) for parent in opened] == [0o701, 0o701]
 
 
@@ -163,7 +163,7 @@ def test_committed_data_survives_a_crash_when_another_process_has_the_recorded_i
 
 def test_server_that_outlived_its_service_is_stopped(start, state_dir):
     orphan, _ = start()
-    orphan.close_in_child()  # as if its service had died
+    orphan.release_lock()  # as if its service had died
     log = state_dir / "postgres.log"
     before = log.stat().st_size
 

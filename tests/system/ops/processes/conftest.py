@@ -41,13 +41,13 @@ def look(healthy):
         (result,) = examine(dataclasses.replace(healthy, **changes), skip, resolver)
         assert result.check == name
         if result.status == "ok":
-            assert result.setting is None
+            assert result.remedy is None
             return None
         if result.status == "skipped":
             return result.text.partition(": not checked, ")[2]
         assert result.status in ("failed", "note"), result
         assert sentences.problem(result.text) is None, result
-        assert sentences.problem_of_remedy(result.setting) is None, result
-        return result.setting
+        assert sentences.problem_of_remedy(result.remedy) is None, result
+        return result.remedy
 
     return look

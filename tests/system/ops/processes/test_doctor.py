@@ -114,7 +114,7 @@ class KitDatabase:
         results = {
             result.check: result for result in examine(dataclasses.replace(healthy, database_url=gone))
         }
-        assert "DATABASE_URL=" in str(results["database"].setting)
+        assert "DATABASE_URL=" in str(results["database"].remedy)
         others = {name: results[name].status for name in ("schema", "clock", "keys", "webhooks")}
         assert others == dict.fromkeys(others, "skipped")
         assert "topsecret" not in str(results)
@@ -148,7 +148,7 @@ class TestLocks:
             )
             assert re.fullmatch(text, found.text), found.text
             ends = f"As postgres or a superuser, run in psql: SELECT pg_terminate_backend({pid})"
-            assert found.setting == ends
+            assert found.remedy == ends
             # What waits for the lock accuses nobody else.
             assert {result.status for result in results.values()} <= {"ok", "skipped", *NOTED.values()}
             assert "not checked, see locks" in results["administrators"].text
@@ -208,9 +208,9 @@ class TestDeadline:
         statuses = {name: result.status for name, result in results.items()}
         assert statuses == {"clock": "failed", "redis": "failed", "schema": "ok"}
         assert "no answer within 3 s" in results["clock"].text
-        assert str(results["clock"].setting).startswith("Wait until the network, DNS, the disk and Postgres")
+        assert str(results["clock"].remedy).startswith("Wait until the network, DNS, the disk and Postgres")
         assert "ZeroDivisionError: division by zero" in results["redis"].text
-        assert str(results["redis"].setting).endswith(": latchkey doctor --skip redis")
+        assert str(results["redis"].remedy).endswith(": latchkey doctor --skip redis")
 
     def test_report_is_complete_if_everything_hangs(self, environment):
         with BadMailServer("GREETING", "hang") as silent:
