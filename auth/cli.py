@@ -69,7 +69,7 @@ def open_parts() -> "Latchkey":
 
     parts: Latchkey | None = click.get_current_context().obj
     if parts is None:
-        parts = Latchkey(load_service_settings(), audit.of_command)
+        parts = Latchkey(load_service_settings(), audit.command_origin)
         click.get_current_context().call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts

@@ -18,7 +18,7 @@ from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import json_body, known_id, read_body, read_query
+from auth.web.input import json_body, canonical_id, read_body, read_query
 from auth.web.schemas import MOST_EVENTS, AdminPageQuery, bounds
 from sql import queries
 
@@ -123,7 +123,7 @@ def _large_total(filters: tuple[tuple[str, object], ...], _period: int) -> int:
 @blueprint.get("/admin/users/<user_id>")
 @guard.admin("users:read")
 def get_any_user(user_id: str) -> Response:
-    row = queries.select_any_user(latchkey.db, id=known_id(user_id, "user_not_found"))
+    row = queries.select_any_user(latchkey.db, id=canonical_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").user_object)
 
 
@@ -131,7 +131,7 @@ def get_any_user(user_id: str) -> Response:
 @guard.admin("users:read")
 def list_recent_changes(user_id: str) -> Response:
     """Return a user's additions of the last seven days, which PUT /admin/users/{id} can remove."""
-    user_id = known_id(user_id, "user_not_found")
+    user_id = canonical_id(user_id, "user_not_found")
     found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
     return jsonify(recent_changes=removal.list_recent(latchkey.db, user_id))
 
@@ -141,7 +141,7 @@ def list_recent_changes(user_id: str) -> Response:
 @guard.operator("users:write")
 def update_any_user(user_id: str) -> Response:
     asked, body = current_asked(), read_body(AnyUserChange)
-    user_id = known_id(user_id, "user_not_found")
+    user_id = canonical_id(user_id, "user_not_found")
     return JsonResponse(users.update_user(asked, user_id, body, users.hash_of(asked, body, user_id)))
 
 
@@ -149,7 +149,7 @@ def update_any_user(user_id: str) -> Response:
 @guard.operator("users:write")
 def delete_any_user(user_id: str) -> Response:
     read_body(_Deletion)
-    users.delete_user(current_asked(), known_id(user_id, "user_not_found"))
+    users.delete_user(current_asked(), canonical_id(user_id, "user_not_found"))
     return jsonify({})
 
 
@@ -157,7 +157,7 @@ def delete_any_user(user_id: str) -> Response:
 @guard.operator("sessions:end")
 def logout_any_user(user_id: str) -> Response:
     read_body(schemas.AdminInput)
-    moment = users.end_sessions(current_asked(), known_id(user_id, "user_not_found")).moment
+    moment = users.end_sessions(current_asked(), canonical_id(user_id, "user_not_found")).moment
     return jsonify(message="User signed out", timestamp=moment)
 
 
@@ -200,7 +200,7 @@ def list_audit() -> Response:
 def get_timeline(user_id: str) -> Response:
     """List the events of a user, even a deleted one, newest first, with the counts of limits."""
     query = read_query(AdminPageQuery)
-    user_id = known_id(user_id, "user_not_found")
+    user_id = canonical_id(user_id, "user_not_found")
     counts = queries.count_timeline(latchkey.db, user_id=user_id, most=MOST_EVENTS)
     if counts.addresses is None and not counts.total:
         raise ApiError("user_not_found")

@@ -8,9 +8,9 @@ from auth.html.page import message_frame, redirect_to_own
 from auth.html.problems import asks_for_page
 from auth.web import cookies, fields, guard, refuses_by_page, schemas
 from auth.web.context import latchkey
-from auth.web.edge import for_no_other_origin
+from auth.web.edge import hide_from_other_origins
 from auth.web.errors import found
-from auth.web.input import known_id, read_query
+from auth.web.input import canonical_id, read_query
 
 blueprint = Blueprint("dev_inbox", __name__)
 
@@ -33,7 +33,7 @@ def list_dev_inbox() -> Response:
     query = read_query(_Query)
     if "key" in query and asks_for_page():
         response = redirect_to_own("dev/inbox")
-        cookies.remember(response, guard.INBOX, served.inbox_key)
+        cookies.set_cookie(response, guard.INBOX, served.inbox_key)
         return response
     recipient = query.get("recipient")
     messages = dev_inbox.messages(latchkey.db, latchkey.sealer, recipient)
@@ -49,12 +49,12 @@ def list_dev_inbox() -> Response:
 @refuses_by_page
 def get_dev_inbox_message(message_id: str) -> Response:
     """Return the HTML of a message, for the sandboxed frame of the page."""
-    id = known_id(message_id, "message.not_found")
+    id = canonical_id(message_id, "message.not_found")
     return message_frame(found(dev_inbox.html_of(latchkey.db, latchkey.sealer, id), "message.not_found"))
 
 
 @blueprint.after_request
-def _for_no_other_origin(response: Response) -> Response:
-    for_no_other_origin(response)
+def _hide_from_other_origins(response: Response) -> Response:
+    hide_from_other_origins(response)
     response.vary.add("Accept")
     return response

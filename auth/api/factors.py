@@ -10,7 +10,7 @@ from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import known_id, read_body
+from auth.web.input import canonical_id, read_body
 from auth.web.limits import limited
 from sql import queries
 
@@ -70,7 +70,7 @@ def delete_factor(factor_id: str) -> Response:
 @blueprint.get("/admin/users/<user_id>/factors")
 @guard.operator("users:read")
 def list_any_factors(user_id: str) -> Response:
-    row = queries.list_factors(latchkey.db, user_id=known_id(user_id, "user_not_found"))
+    row = queries.list_factors(latchkey.db, user_id=canonical_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").factors)
 
 
@@ -78,14 +78,14 @@ def list_any_factors(user_id: str) -> Response:
 @guard.operator("users:write")
 def rename_any_factor(user_id: str, factor_id: str) -> Response:
     name = read_body(factor_schemas.FactorChange)["friendly_name"]
-    user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
+    user_id, factor_id = canonical_id(user_id, "user_not_found"), _factor_id(factor_id)
     return JsonResponse(factors.rename_any(current_asked(), user_id, factor_id, name))
 
 
 @blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
 @guard.operator("users:write")
 def delete_any_factor(user_id: str, factor_id: str) -> Response:
-    user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
+    user_id, factor_id = canonical_id(user_id, "user_not_found"), _factor_id(factor_id)
     factors.remove_any(current_asked(), user_id, factor_id)
     return jsonify(id=factor_id)
 
@@ -153,4 +153,4 @@ def _own_codes() -> JsonObject:
 
 
 def _factor_id(text: str) -> str:
-    return known_id(text, "mfa_factor_not_found")
+    return canonical_id(text, "mfa_factor_not_found")

@@ -271,7 +271,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return redirects.redirect_done(FlowEnd(target), "undo", _DONE["undo"])
     if email is None:
         return redirect_to_own("verify/done", "undone")
-    address_id = waiting.keep_address(asked, email, **cookies.bound(), has_asked=False)
+    address_id = waiting.keep_address(asked, email, **cookies.bind_to_browser(), has_asked=False)
     return redirect_to_own(with_query("verify/done", {"typed": address_id}), "given_back")
 
 

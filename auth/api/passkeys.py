@@ -9,7 +9,7 @@ from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import known_id, read_body
+from auth.web.input import canonical_id, read_body
 from auth.web.limits import limited
 from sql import queries
 
@@ -71,7 +71,7 @@ def rename_passkey(passkey_id: str) -> Response:
     asked = current_asked()
     asked.live_caller()
     name = read_body(factor_schemas.PasskeyChange)["friendly_name"]
-    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    passkey_id = canonical_id(passkey_id, "webauthn_credential_not_found")
     return JsonResponse(passkeys.rename(asked, passkey_id, name))
 
 
@@ -83,7 +83,7 @@ def rename_passkey(passkey_id: str) -> Response:
 def delete_passkey(passkey_id: str) -> Response:
     asked = current_asked()
     asked.live_caller()
-    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    passkey_id = canonical_id(passkey_id, "webauthn_credential_not_found")
     passkeys.remove(asked, passkey_id, read_body(schemas.Reauthentication))
     return jsonify(id=passkey_id)
 
@@ -91,7 +91,7 @@ def delete_passkey(passkey_id: str) -> Response:
 @blueprint.get("/admin/users/<user_id>/passkeys")
 @guard.operator("users:read")
 def list_any_passkeys(user_id: str) -> Response:
-    user_id = known_id(user_id, "user_not_found")
+    user_id = canonical_id(user_id, "user_not_found")
     found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
     return JsonResponse(queries.list_passkeys(latchkey.db, user_id=user_id).passkeys)
 
@@ -100,7 +100,7 @@ def list_any_passkeys(user_id: str) -> Response:
 @guard.operator("users:write")
 def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
     read_body(schemas.AdminInput)
-    user_id = known_id(user_id, "user_not_found")
-    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    user_id = canonical_id(user_id, "user_not_found")
+    passkey_id = canonical_id(passkey_id, "webauthn_credential_not_found")
     passkeys.remove_any(current_asked(), user_id, passkey_id)
     return jsonify(id=passkey_id)

@@ -38,9 +38,9 @@ def write(path: Path, text: str) -> None:
     """Create or replace a file. A replaced one keeps its owner: root may write what the service reads."""
     with replacing(path) as draft:
         if path.exists():
-            before = path.stat()
-            os.fchown(draft.fileno(), before.st_uid, before.st_gid)
-            os.fchmod(draft.fileno(), stat.S_IMODE(before.st_mode))
+            status = path.stat()
+            os.fchown(draft.fileno(), status.st_uid, status.st_gid)
+            os.fchmod(draft.fileno(), stat.S_IMODE(status.st_mode))
         draft.write(text.encode())
 
 

@@ -45,7 +45,7 @@ def decode(body: bytes) -> JsonObject:
 
 
 def refuse_escapes(text: str) -> None:
-    """Raises `InvalidJson` if JSON has an escape of what Postgres cannot store."""
+    """Refuse JSON with an escape of what Postgres cannot store. Raises `InvalidJson`."""
     # After removing escaped backslashes, each remaining one begins an escape. UTF-8 contains no other
     # surrogates.
     if "\\u" in text and _REFUSED_ESCAPE.search(text.replace("\\\\", "--")):

@@ -21,7 +21,7 @@ _MOST = 4_000  # lines that wait to be written: seconds of a busy worker. Newer 
 _PAUSE = 0.02  # seconds in which the lines of a busy worker gather, to be written together
 _FORK_PATIENCE, _EXIT_PATIENCE = 0.1, 0.5  # seconds
 
-Line = tuple[int, bytes]  # and its descriptor
+Line = tuple[int, bytes]  # the descriptor to write to, and the text
 
 
 def _native(module: ModuleType, name: str) -> Any:
@@ -52,7 +52,7 @@ class LogWriter:
         self._begin()
 
     def _begin(self) -> None:
-        """Have no lines. In a fork, they are its parent's to write."""
+        """Begin without lines. The parent of a fork writes those that it had."""
         self._lines: queue.SimpleQueue[Line | None] = _make_queue()  # None ends the thread
         self._running = _make_lock()  # held while there is a thread
         self.lost = self._reported = 0
@@ -68,7 +68,7 @@ class LogWriter:
                 raw: Any = _Stream(stream.fileno())
                 queued = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
                 setattr(sys, name, queued)
-        # No fork has a thread, and its parent none that holds more than a write that hangs.
+        # The thread ends before a fork, unless a write hangs; the fork has none.
         os.register_at_fork(before=partial(self.finish, _FORK_PATIENCE), after_in_child=self._begin)
         atexit.register(self.finish)
 
@@ -84,7 +84,7 @@ class LogWriter:
         self._ensure_thread()
 
     def finish(self, patience: float = _EXIT_PATIENCE) -> None:
-        """Write all lines and end the thread, unless that takes longer."""
+        """Write all lines and end the thread, unless that takes longer than `patience` (seconds)."""
         if self._running.locked():
             self._lines.put(None)
             if self._running.acquire(timeout=patience):

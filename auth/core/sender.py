@@ -53,11 +53,13 @@ class RefusedByServer(DeliveryFailure):
 
 
 class TryLater(DeliveryFailure):
-    """The message cannot be sent now; with `is_down`, no message can. `seconds` is the Retry-After."""
+    """The message cannot be sent now; with `is_down`, no message can. `retry_after` is in seconds."""
 
-    def __init__(self, reason: str, step: str = "", *, seconds: float = 0.0, is_down: bool = False) -> None:
+    def __init__(
+        self, reason: str, step: str = "", *, retry_after: float = 0.0, is_down: bool = False
+    ) -> None:
         super().__init__(reason, step)
-        self.seconds = seconds
+        self.retry_after = retry_after
         self.is_down = is_down
 
 
@@ -65,7 +67,7 @@ class Sender:
     """Sends the messages of a channel. Used by several threads at once."""
 
     threads = 2  # for quick targets, and the same number for slow ones
-    # Makes the message of a row instead of the templates.
+    # Makes the message of a row, if the templates do not.
     compose: Callable[[Any], RenderedMessage] | None = None
 
     def send(self, recipient: str, message: RenderedMessage) -> str | None:

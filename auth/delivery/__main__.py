@@ -94,9 +94,9 @@ def _wait_for_the_database(config: settings.Settings, db: Database) -> None:
         time.sleep(POLL_INTERVAL)
 
 
-def _call_at_the_end(act: Callable[[], object]) -> None:
+def _call_at_the_end(handler: Callable[[], object]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: act())
+        signal.signal(number, lambda _number, _frame: handler())
 
 
 if __name__ == "__main__":

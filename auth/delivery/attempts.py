@@ -18,7 +18,7 @@ from auth.delivery import dev_inbox
 from auth.delivery.rendering import CannotRender, Templates
 from sql import Database, queries
 
-Claimed: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"
+ClaimedRow: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"
 # Seconds. Longer than any sender takes.
 LEASE = 90
 
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 
 class FailureLog(ThrottledLog):
-    """Logs at most once a minute that a channel or the database fails."""
+    """Logs that a channel or the database fails, at most once a minute."""
 
     interval = 60
 
@@ -44,40 +44,40 @@ class Attempts:
     templates: Templates
     count: Callable[[str, str], None]
 
-    def make(self, row: Claimed, sender: Sender, failures: FailureLog) -> None:
+    def make(self, row: ClaimedRow, sender: Sender, failures: FailureLog) -> None:
         """Send a claimed message and record the outcome. Raises `psycopg2.Error`."""
-        facts: dict[str, str | int] = {"message_id": row.id, "channel": row.channel, "kind": row.kind}
+        log_fields: dict[str, str | int] = {"message_id": row.id, "channel": row.channel, "kind": row.kind}
         if row.outcome is not None:
             # The claim found that the message is void, expired or too old.
-            log.info("message_not_sent", **facts, outcome=row.outcome, reason=row.last_error)
+            log.info("message_not_sent", **log_fields, outcome=row.outcome, reason=row.last_error)
             self.count(row.channel, row.outcome)
             return
-        facts["attempts"] = row.attempts
-        masked: Callable[[str], str] = one_line
+        log_fields["attempts"] = row.attempts
+        mask: Callable[[str], str] = one_line
         try:
             message = (sender.compose or self._render)(row)
-            masked = message.masked
+            mask = message.masked
             response = sender.send(row.recipient, message)
         except RefusedByServer as refusal:
-            reason = masked(refusal.reason)
+            reason = mask(refusal.reason)
             self._record(queries.finish_message, id=row.id, outcome="failed", reason=reason, response=None)
-            log.warning("message_failed", **facts, reason=reason)
+            log.warning("message_failed", **log_fields, reason=reason)
             self.count(row.channel, "failed")
         except TryLater as failure:
-            reason = masked(failure.reason)
+            reason = mask(failure.reason)
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10))
-            delay = max(pause * random.uniform(0.5, 1.0), failure.seconds)  # noqa: S311
+            delay = max(pause * random.uniform(0.5, 1.0), failure.retry_after)  # noqa: S311
             self._record(queries.defer_message, id=row.id, attempts=row.attempts, delay=delay, reason=reason)
-            log.debug("message_deferred", **facts, reason=reason)
+            log.debug("message_deferred", **log_fields, reason=reason)
             self.count(row.channel, "deferred")
             if failure.is_down:
                 failures.count(what=row.channel, reason=reason)
         else:
             self._record(queries.finish_message, id=row.id, outcome="sent", reason=None, response=response)
-            log.info("message_sent", **facts)
+            log.info("message_sent", **log_fields)
             self.count(row.channel, "sent")
 
-    def _render(self, row: Claimed) -> RenderedMessage:
+    def _render(self, row: ClaimedRow) -> RenderedMessage:
         countries = self.settings.sms_countries
         if row.channel == "sms" and countries and not row.recipient.startswith(countries):
             raise RefusedByServer("AUTH_SMS_COUNTRIES does not allow this number")

@@ -19,12 +19,12 @@ from auth.core.sender import EVENT_CHANNEL, Sender, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import janitor
-from auth.delivery.attempts import LEASE, Attempts, Claimed, FailureLog
+from auth.delivery.attempts import LEASE, Attempts, ClaimedRow, FailureLog
 from auth.delivery.rendering import load_templates
 from sql import Database, queries
 from sql.notifications import Notifications
 
-# Seconds. There is no notification when a deferred message becomes due, so we also poll the outbox.
+# All in seconds. There is no notification when a deferred message becomes due, so we also poll the outbox.
 POLL_INTERVAL = 2.0
 _SHORT_INTERVAL = 0.2  # in the second after a message was written, within which it becomes due
 HOUSEKEEPING_INTERVAL = 3600
@@ -64,7 +64,7 @@ class _Lane:
 
 
 class Deliverer:
-    """`count` gets the channel and the outcome of each attempt."""
+    """Sends due messages until it is ended. `count` gets the channel and the outcome of each attempt."""
 
     def __init__(
         self,
@@ -113,15 +113,15 @@ class Deliverer:
 
     def deliver_due(self) -> int:
         """Send all due messages in this thread and return their number. Raises `psycopg2.Error`."""
-        count, before = 0, -1
+        total, previous_total = 0, -1
         # The failure of a webhook may write an email, for a lane that was empty.
-        while count > before:
-            before = count
+        while total > previous_total:
+            previous_total = total
             for lane in self._lanes:
                 while row := self._claim(lane):
                     self._attempt(lane, row)
-                    count += 1
-        return count
+                    total += 1
+        return total
 
     def _dispatch(self) -> None:
         try:
@@ -151,7 +151,7 @@ class Deliverer:
                 lane.threads.discard(thread)
                 raise
 
-    def _claim(self, lane: _Lane) -> "Claimed | None":
+    def _claim(self, lane: _Lane) -> "ClaimedRow | None":
         """Lease due messages: codes before notices, but a notice after nine codes in a row."""
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
@@ -159,23 +159,23 @@ class Deliverer:
             return queries.claim_event(self._db, **options)
         if lane.is_slow and not slow_targets:
             return None
-        is_turn = channel.codes_in_a_row >= constants.MOST_CODES_IN_A_ROW
-        for is_notice in (is_turn, not is_turn):
+        notices_first = channel.codes_in_a_row >= constants.MOST_CODES_IN_A_ROW
+        for is_notice in (notices_first, not notices_first):
             row = queries.claim_message(self._db, channel=channel.name, is_notice=is_notice, **options)
             if row and not row.waits:
                 channel.codes_in_a_row = 0 if is_notice else channel.codes_in_a_row + 1
                 return row
         return None
 
-    def _attempt(self, lane: _Lane, row: Claimed) -> None:
-        started = time.monotonic()
+    def _attempt(self, lane: _Lane, row: ClaimedRow) -> None:
+        started_at = time.monotonic()
         self._attempts.make(row, lane.channel.sender, lane.channel.failures)
-        if time.monotonic() - started >= self._slow_after:
+        if time.monotonic() - started_at >= self._slow_after:
             lane.channel.slow_until[row.target] = time.monotonic() + _SLOW_FOR
         else:
             lane.channel.slow_until.pop(row.target, None)
 
-    def _attempt_in_thread(self, lane: _Lane, row: Claimed) -> None:
+    def _attempt_in_thread(self, lane: _Lane, row: ClaimedRow) -> None:
         try:
             self._attempt(lane, row)
         except psycopg2.Error as error:
@@ -199,7 +199,7 @@ class Deliverer:
                 self._do(lambda: janitor.keep_house(self._settings, self._db, self._sealer))
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
-                self._do(lambda: janitor.count(self._db))
+                self._do(lambda: janitor.count_hours(self._db))
                 # GET /user lists unverified factors.
                 self._do(lambda: janitor.clean(self._db, [queries.delete_unverified_factors]))
                 if self._settings.log_audit:

@@ -1,4 +1,7 @@
-"""Hourly clean-up. Nothing depends on it: statements ignore expired rows themselves."""
+"""The housekeeping of the delivery process: clean-up, lookups of domains, counts, and the audit log's lines.
+
+No sign-in waits for the clean-up: statements ignore expired rows themselves.
+"""
 
 import json
 import uuid
@@ -64,12 +67,12 @@ def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
     # Finish what an interruption or a change of the settings has left.
-    disabled: Reason = "provider_disabled"
-    lost = asdict(what_ends("access_lost", has_session=True))
+    reason: Reason = "provider_disabled"
+    lost_access = asdict(what_ends("access_lost", has_session=True))
     clean(db, [queries.disable_providers_of_ended_organizations])
-    clean(db, [partial(queries.end_users_of_disabled_providers, reason=disabled)])
+    clean(db, [partial(queries.end_users_of_disabled_providers, reason=reason)])
     for end in (queries.end_access_of_documents, queries.end_members_of_ended_organizations):
-        clean(db, [partial(end, **lost)])
+        clean(db, [partial(end, **lost_access)])
     clean(db)
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:
@@ -80,7 +83,7 @@ def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
 def look_up_domains(settings: Settings, db: Database) -> None:
     """Look up the records that prove domains, outside transactions (rule 50). Raises `psycopg2.Error`.
 
-    Without an answer of DNS, a domain stays as it is.
+    A domain stays as it is while DNS does not answer.
     """
     rows = queries.list_domains_to_look_up(db, most=_LOOKUPS)
     if not rows:
@@ -90,35 +93,35 @@ def look_up_domains(settings: Settings, db: Database) -> None:
 
     for row in rows:
         records = text_records.of_domain(row.domain)
-        here = {"organization_id": row.organization_id, "domain": row.domain}
+        key = {"organization_id": row.organization_id, "domain": row.domain}
         with acts.begin(db) as act:
             act.lock_providers_of(row.organization_id)
             act.lock_organizations([row.organization_id])
-            present = act.read(queries.select_domain, **here)
-            if present is None or present.proved_at is None or present.token != row.token:
+            domain = act.read(queries.select_domain, **key)
+            if domain is None or domain.proved_at is None or domain.token != row.token:
                 continue
             if records is None:
-                is_missing = present.missing_since is not None
-                queries.check_domain(act, **here, is_held=True, is_missing=is_missing)
+                is_missing = domain.missing_since is not None
+                queries.check_domain(act, **key, is_held=True, is_missing=is_missing)
             elif organizations.is_proof_of_domain(records, row.token):
-                queries.check_domain(act, **here, is_held=True, is_missing=False)
+                queries.check_domain(act, **key, is_held=True, is_missing=False)
             else:
-                does = organizations.what_missing_record_does(present.missing_since, present.now)
-                _miss_record(settings, act, row, does)
+                effect = organizations.what_missing_record_does(domain.missing_since, domain.now)
+                _miss_record(settings, act, row, effect)
 
 
 def _miss_record(
     settings: Settings,
     act: acts.Act,
     row: "queries.ListDomainsToLookUp",
-    does: Literal["tell", "keep", "lose"],
+    effect: Literal["tell", "keep", "lose"],
 ) -> None:
-    here = {"organization_id": row.organization_id, "domain": row.domain}
-    queries.check_domain(act, **here, is_held=does != "lose", is_missing=True)
-    if does == "tell":
+    key = {"organization_id": row.organization_id, "domain": row.domain}
+    queries.check_domain(act, **key, is_held=effect != "lose", is_missing=True)
+    if effect == "tell":
         _tell_owners(settings, act, row, "organization_domain_missing")
-    elif does == "lose":
-        queries.take_domain_from_provider(act, **here)
+    elif effect == "lose":
+        queries.take_domain_from_provider(act, **key)
         _tell_owners(settings, act, row, "organization_sign_in", change="domain_lost")
         organization = {"id": row.organization_id, "slug": row.slug}
         details = json.dumps({"organization": organization, "domain": row.domain})
@@ -146,7 +149,7 @@ def _tell_owners(
             )
 
 
-def count(db: Database) -> None:
+def count_hours(db: Database) -> None:
     """Count for the console's charts, in one process of all nodes at a time. Raises `psycopg2.Error`.
 
     Sign-ins do not count themselves: all of them would wait for the row of the hour.
@@ -172,12 +175,15 @@ def log_entries(db: Database) -> None:
 
 
 def clean(db: Database, removals: Iterable[Callable[..., int]] = REMOVALS) -> int:
-    """Remove expired rows in batches, in one process of all nodes at a time. Raises `psycopg2.Error`."""
+    """Run statements in batches, in one process of all nodes at a time, and return how many rows they removed.
+
+    Raises `psycopg2.Error`.
+    """
     total = 0
     for remove in removals:
-        count = BATCH
-        while count == BATCH:
+        removed = BATCH
+        while removed == BATCH:
             with db.transaction() as tx:
-                count = remove(tx, batch=BATCH) if queries.try_lock_janitor(tx).is_ours else 0
-            total += count
+                removed = remove(tx, batch=BATCH) if queries.try_lock_janitor(tx).is_ours else 0
+            total += removed
     return total

@@ -20,10 +20,12 @@ def variables_of(organization: Organization, **others: object) -> dict[str, obje
 
 
 def owners_of(
-    act: Act, organization_id: str, but: Collection[str | None] = ()
+    act: Act, organization_id: str, excluded: Collection[str | None] = ()
 ) -> "Iterator[queries.SelectPerson]":
     """Yield the facts about the owners of an organization."""
     for row in queries.list_owners(act, organization_id=organization_id):
         # An act that does not lock the organization may find an owner who has been deleted.
-        if row.id not in but and (owner := act.read(queries.select_person, user_id=row.id, session_id=None)):
+        if row.id not in excluded and (
+            owner := act.read(queries.select_person, user_id=row.id, session_id=None)
+        ):
             yield owner

@@ -26,15 +26,12 @@ Row: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent | SimpleNamespace"
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-# The links of notices let owners take back their account.
-_LINK_TYPES = dict.fromkeys(
-    (
-        "address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked",
-        "passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added",
-        "api_key_added", "api_key_removed",
-        "password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in",
-    ),
-    "undo",
+# The notices whose link undoes the change, with which owners take back their account.
+_WITH_UNDO = (
+    "address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked",
+    "passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added",
+    "api_key_added", "api_key_removed",
+    "password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in",
 )  # fmt: skip
 
 # Our pages for the reader of a message without a link. {slug} is a variable of the message.
@@ -46,15 +43,15 @@ _PAGES = {
     "organization_requirement": _ORGANIZATION,
     "organization_sign_in": f"{_ORGANIZATION}/sign-in",
     "organization_domain_missing": f"{_ORGANIZATION}/sign-in",
-    **dict.fromkeys(_LINK_TYPES, "forgot-password"),
+    **dict.fromkeys(_WITH_UNDO, "forgot-password"),
 }
 _CONSOLE_PAGES = {"webhook_disabled": "console/webhooks"}
 
 _WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication", "sms", "phone_change"}
-_OF_A_WEEK = {"invite", *_LINK_TYPES}
+_VALID_FOR_A_WEEK = {"invite", *_WITH_UNDO}
 _WITH_A_LINK = {
-    "email": {"signup", "magiclink", "recovery", "email_change", *_OF_A_WEEK},
-    "sms": {*_LINK_TYPES},
+    "email": {"signup", "magiclink", "recovery", "email_change", *_VALID_FOR_A_WEEK},
+    "sms": {*_WITH_UNDO},
 }
 
 # Variables of all kinds of messages.
@@ -78,13 +75,13 @@ _SAMPLE = {
 
 
 # Variables whose displayed form differs from the stored one.
-_SHOWN: dict[str, Callable[[Any], object]] = {
+_FORMATS: dict[str, Callable[[Any], object]] = {
     "new_email": masking.masked_email,
     "new_phone": masking.masked_phone,
     "application": names.application,
     "organization": names.organization,
 }
-_AS_THEY_ARE = ("inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times")
+_UNFORMATTED = ("inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times")
 _SLUG = re.compile("[a-z0-9-]{1,63}")
 _OPTIONS: dict[str, Any] = {
     "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True, "cache_size": -1,
@@ -115,10 +112,12 @@ class Templates:
         paths = (_PAGES if settings.pages else {}) | (_CONSOLE_PAGES if settings.console else {})
         self._pages = {kind: f"{settings.base_url}/{path}" for kind, path in paths.items()}
         folder = settings.mail_templates
-        strings = catalogues.with_own(folder) if folder else catalogues.built_in("messages")
-        self.languages = sorted(strings)
+        by_language = catalogues.with_own(folder) if folder else catalogues.built_in("messages")
+        self.languages = sorted(by_language)
         self._strings = {
-            f"{language}/{name}": text for language in strings for name, text in strings[language].items()
+            f"{language}/{name}": text
+            for language, catalogue in by_language.items()
+            for name, text in catalogue.items()
         }
         files = [FileSystemLoader(directory) for directory in (folder, TEMPLATES) if directory]
         loader = ChoiceLoader([DictLoader(self._strings), *files])
@@ -130,8 +129,8 @@ class Templates:
 
     @property
     def kinds(self) -> set[tuple[str, str]]:
-        names = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
-        return {(channel, kind) for channel, kind, _ in names if kind != "common"}
+        parts = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
+        return {(channel, kind) for channel, kind, _ in parts if kind != "common"}
 
     def render(self, row: Row, secrets: Mapping[str, str]) -> RenderedMessage:
         """Return the message of a row of the outbox, with its link and code. Raises `CannotRender`."""
@@ -139,20 +138,20 @@ class Templates:
         language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
         token, link = secrets.get("token"), None
         if token:
-            query = {"token": token, "type": _LINK_TYPES.get(row.kind, row.kind)}
+            query = {"token": token, "type": "undo" if row.kind in _WITH_UNDO else row.kind}
             if target := variables.get("redirect_to"):
                 query["redirect_to"] = target
             link = f"{self._settings.base_url}/verify?{urlencode(query)}"
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         context["page"] = self._page_of(row) if not link else None
-        same = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
+        common = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
         context["others"] = [
-            self._context(SimpleNamespace(**same, expires_at=None, variables=other), language)
+            self._context(SimpleNamespace(**common, expires_at=None, variables=other), language)
             for other in variables.get("others", ())
         ]
         # The built-in HTML would contradict the operator's text.
-        own = self._settings.mail_templates and self._settings.mail_templates / language / row.kind
-        is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
+        path = self._settings.mail_templates and self._settings.mail_templates / language / row.kind
+        is_text_only = path and path.with_suffix(".txt").exists() and not path.with_suffix(".html").exists()
         has_html = row.channel == "email" and not is_text_only
         try:
             text = self._text(row, language, context, "txt")
@@ -226,34 +225,35 @@ class Templates:
             "valid_until_time": languages.time_of_day(expires_at, language) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,
-            **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
+            **{name: shown_form(variables.get(name)) for name, shown_form in _FORMATS.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
-            **{name: variables.get(name) for name in _AS_THEY_ARE},
-            "undoes": row.kind in _LINK_TYPES,
+            **{name: variables.get(name) for name in _UNFORMATTED},
+            "undoes": row.kind in _WITH_UNDO,
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 
     def _text(self, row: Row, language: str, context: Mapping[str, object], suffix: str) -> str:
         environment = self._environments[suffix]
-        places = tuple(f"{language}/{row.channel}.{kind}." for kind in (row.kind, "common"))
-        names = {string.rpartition(".")[2] for string in self._strings if string.startswith(places)}
+        prefixes = tuple(f"{language}/{row.channel}.{kind}." for kind in (row.kind, "common"))
+        string_names = {name.rpartition(".")[2] for name in self._strings if name.startswith(prefixes)}
 
         def say(name: str, **variables: object) -> str:
-            strings = [f"{place}{name}" for place in places]
-            text = environment.select_template(strings).render(context, **variables, say=say)
+            candidates = [f"{prefix}{name}" for prefix in prefixes]
+            text = environment.select_template(candidates).render(context, **variables, say=say)
             return Markup(text) if suffix == "html" else text  # noqa: S704 (escaped by rendering)
 
         if row.channel == "sms":
-            own, layout = "sms" if row.kind == "sms" else f"sms_{row.kind}", "layout_sms.txt"
+            operators_name, layout = "sms" if row.kind == "sms" else f"sms_{row.kind}", "layout_sms.txt"
         else:
-            own, layout = row.kind, f"layout.{suffix}"
-        template = environment.select_template([f"{language}/{own}.{suffix}", layout])
-        return languages.spaced(template.render(context, say=say, has=names.__contains__), language)
+            operators_name, layout = row.kind, f"layout.{suffix}"
+        template = environment.select_template([f"{language}/{operators_name}.{suffix}", layout])
+        text = template.render(context, say=say, has=string_names.__contains__)
+        return languages.without_chinese_spaces(text, language)
 
 
 def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, object]) -> SimpleNamespace:
     now = datetime.now(UTC)
-    seconds = constants.UNDO_LIFETIME if kind in _OF_A_WEEK else constants.LINK_LIFETIME
+    seconds = constants.UNDO_LIFETIME if kind in _VALID_FOR_A_WEEK else constants.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:
         seconds = constants.PAGE_CODE_LIFETIME if channel == "sms" else constants.MAIL_CODE_LIFETIME
     return SimpleNamespace(

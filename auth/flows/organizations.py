@@ -227,7 +227,7 @@ def tell_owners(
     """Write a notice to the owners of an organization, except the caller and `but`."""
     variables = notices.variables_of(organization, **variables)
     caller_id = asked.user.user_id if asked.user else None
-    for owner in notices.owners_of(act, organization.id, but=(but, caller_id)):
+    for owner in notices.owners_of(act, organization.id, excluded=(but, caller_id)):
         outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 

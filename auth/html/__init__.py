@@ -8,7 +8,7 @@ from auth.core.settings import Settings
 from auth.core.settings.brand import logo_file
 from auth.registry import Extension
 from auth.web.context import EXTENSION as PARTS
-from auth.web.edge import for_no_other_origin
+from auth.web.edge import hide_from_other_origins
 
 
 def init_app(app: Flask, settings: Settings) -> None:
@@ -38,5 +38,5 @@ def register_pages(
         for each in extension.blueprints(files_of(extension)):
             pages.register_blueprint(each)
     pages.register_error_handler(Exception, show_error)
-    pages.after_request(for_no_other_origin)
+    pages.after_request(hide_from_other_origins)
     app.register_blueprint(pages)

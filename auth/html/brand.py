@@ -95,5 +95,5 @@ def preferences() -> Response:
     response = redirect_to_own(back[1:])
     for cookie, name in ((LANGUAGE, "language"), (THEME, "theme")):
         if name in form:
-            cookies.remember(response, cookie, form[name], max_age=_YEAR)
+            cookies.set_cookie(response, cookie, form[name], max_age=_YEAR)
     return response

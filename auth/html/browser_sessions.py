@@ -99,8 +99,8 @@ def keep(cookie: str | None, aal: str) -> None:
 
     @after_this_request
     def set_cookies(response: Response) -> Response:
-        cookies.remember(response, SESSION, cookie, max_age=_LONGEST)
-        cookies.remember(response, cookies.KNOWN, browser, max_age=_LONGEST)
+        cookies.set_cookie(response, SESSION, cookie, max_age=_LONGEST)
+        cookies.set_cookie(response, cookies.KNOWN, browser, max_age=_LONGEST)
         return response
 
     # One cookie makes the browser known at the next sign-in.
@@ -111,7 +111,7 @@ def keep(cookie: str | None, aal: str) -> None:
 
 
 def forget(response: Response) -> Response:
-    cookies.remember(response, SESSION, "", max_age=0)
+    cookies.set_cookie(response, SESSION, "", max_age=0)
     return response
 
 

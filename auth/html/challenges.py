@@ -12,7 +12,7 @@ from auth.html import form_schemas
 from auth.web import g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
-from auth.web.input import check, known_id, read_form
+from auth.web.input import check, canonical_id, read_form
 from sql import queries
 
 
@@ -63,7 +63,7 @@ def own_factors(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
 def verify_key(*, added_before: datetime | None = None) -> IssuedSession:
     """Raise the session by the security key of the sent form."""
     body = sent_credential()
-    factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
+    factor_id = canonical_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     response = {"type": "request", "credential_response": body["credential"]}
     return factors.verify_webauthn(
         current_asked(), factor_id, body["challenge_id"], response, added_before=added_before

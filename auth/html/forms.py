@@ -35,12 +35,12 @@ def secret() -> str:
 
 def session_cookie() -> str:
     """Return the cookie of the browser's session, or "". It is the new one if this request has changed it."""
-    return g.session_cookie or cookies.sent(SESSION)
+    return g.session_cookie or cookies.read(SESSION)
 
 
 def remember(response: Response, secret: str) -> None:
     if session_cookie() != secret:
-        cookies.remember(response, VISIT, secret)
+        cookies.set_cookie(response, VISIT, secret)
 
 
 def token_of(secret: str) -> str:
@@ -54,8 +54,8 @@ def signed_query(**values: str) -> dict[str, str]:
 
     @after_this_request
     def keep(response: Response) -> Response:
-        if cookies.sent(VISIT) != secret:
-            cookies.remember(response, VISIT, secret)
+        if cookies.read(VISIT) != secret:
+            cookies.set_cookie(response, VISIT, secret)
         return response
 
     return {
@@ -65,7 +65,7 @@ def signed_query(**values: str) -> dict[str, str]:
 
 def signed(name: str) -> str:
     """Return a value of `signed_query`, or an empty one from another browser or after its time."""
-    secret, match = cookies.sent(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
+    secret, match = cookies.read(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
     # Anyone could sign with a secret that is not random.
     if match is None or one_time.hash_token(secret) is None or int(match[2]) <= time.time():
         return ""
@@ -117,5 +117,5 @@ def _refuse_foreign() -> None:
     if not is_from_own_page():
         # Show the page again with a valid token, but without the values of another site.
         request.form = ImmutableMultiDict()
-    has_cookie = cookies.sent(SESSION) or cookies.sent(VISIT)
+    has_cookie = cookies.read(SESSION) or cookies.read(VISIT)
     raise ApiError(f"{'form' if has_cookie else 'cookie'}.insufficient_permissions")

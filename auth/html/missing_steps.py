@@ -42,6 +42,6 @@ def to_step(key: str, query: dict[str, str]) -> Response:
         return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
     # Keep the cookie: browsers do not send it with forms of other sites, and a repeated form may carry one
     # that was renewed meanwhile. A browser without the cookie had no session that could end.
-    had_session = request.method not in ("GET", "HEAD") or cookies.sent(forms.SESSION)
+    had_session = request.method not in ("GET", "HEAD") or cookies.read(forms.SESSION)
     query = forms.signed_query(error_code="session_expired") | query if had_session else query
     return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")

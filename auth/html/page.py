@@ -27,7 +27,7 @@ from auth.registry import Waiting
 from auth.web import cookies, g
 from auth.web.application import redirect
 from auth.web.context import latchkey
-from auth.web.edge import for_no_other_origin
+from auth.web.edge import hide_from_other_origins
 
 # The providers with a mark of ours. The others show the first letter of their title.
 _MARKED = PRESETS.keys() & {
@@ -101,7 +101,7 @@ def page(
     targets = [form_target, waiting and waiting.redirect_uri]
     common = {
         "language": language,
-        "theme": cookies.sent(THEME),
+        "theme": cookies.read(THEME),
         # A query may contain a token, which must be in one field only.
         "here": None if request.args else request.path,
         "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
@@ -126,7 +126,7 @@ def page(
     if request.path.startswith(_OWN_PAGES) and _DESTINATION.isdisjoint(request.values):
         response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.vary.add("Accept-Language")
-    return for_no_other_origin(response)
+    return hide_from_other_origins(response)
 
 
 def waiting_behind(next_page: str) -> Waiting | None:
@@ -149,7 +149,7 @@ def chosen_language() -> str:
     if g.route.guard == "administrator":
         # The console has the language of the API's errors, which operators also read.
         return DEFAULT
-    return languages.choose(LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language"))
+    return languages.choose(LANGUAGES, cookies.read(LANGUAGE), request.headers.get("Accept-Language"))
 
 
 def root() -> str:

@@ -159,7 +159,7 @@ def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
 
 def why_ended() -> Mapping[str, Any] | None:
     """Return the message of a sign-in page about the browser's session, if the user or an act ended it."""
-    token_hash = one_time.hash_token(cookies.sent(forms.SESSION))
+    token_hash = one_time.hash_token(cookies.read(forms.SESSION))
     row = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
     reason = row.reason if row else None
     return {"text": text("ended", reason)} if reason and has_text("ended", reason) else None
@@ -249,7 +249,7 @@ def _onward() -> tuple[str, str, str]:
         return "", "error", "button"
     return (
         ("account", "signed_in", "account")
-        if cookies.sent(forms.SESSION)
+        if cookies.read(forms.SESSION)
         else ("sign-in", "sign_in", "button")
     )
 

@@ -76,5 +76,5 @@ def redirect_to_provider(
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
     response, name = redirect(url, status), COOKIES[provider.posts_form]
     samesite: Literal["Lax", "None"] = "None" if provider.posts_form else "Lax"
-    cookies.remember(response, name, browser, max_age=constants.FLOW_LIFETIME, samesite=samesite)
+    cookies.set_cookie(response, name, browser, max_age=constants.FLOW_LIFETIME, samesite=samesite)
     return response

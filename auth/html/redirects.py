@@ -243,7 +243,7 @@ def redirect_with_cookie(
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
     response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
     if way:
-        cookies.remember(response, LAST_USED, way, max_age=_YEAR)
+        cookies.set_cookie(response, LAST_USED, way, max_age=_YEAR)
     return response
 
 

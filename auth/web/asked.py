@@ -135,6 +135,6 @@ def current_asked() -> Asked:
         in_dialect=g.in_dialect,
         languages=request.environ.get("HTTP_ACCEPT_LANGUAGE", "")[:_LONGEST_LANGUAGES],
         query=request.args,
-        cookie=cookies.sent,
+        cookie=cookies.read,
         noted=g,
     )

@@ -41,7 +41,7 @@ _REASONS_OF = {
 def origin() -> dict[str, str | None]:
     """Return the actor of this request, command or service, and its client."""
     if not has_request_context():
-        return of_command() if click.get_current_context(silent=True) else {"actor": "service"}
+        return command_origin() if click.get_current_context(silent=True) else {"actor": "service"}
     g = current_g()
     fields: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
     if g.actor == "user":
@@ -58,7 +58,7 @@ def origin() -> dict[str, str | None]:
     return fields
 
 
-def of_command() -> dict[str, str | None]:
+def command_origin() -> dict[str, str | None]:
     """Return the actor of a command. sudo and deploy/latchkey set the user who ran them."""
     try:
         user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name

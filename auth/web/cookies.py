@@ -16,11 +16,11 @@ WAITING = "latchkey_waiting"
 
 def browser_secret(name: str) -> str:
     """Return the browser's cookie, or a new value. Tabs share it."""
-    value = sent(name)
-    return value if one_time.hash_token(value) else one_time.new_token()
+    secret = read(name)
+    return secret if one_time.hash_token(secret) else one_time.new_token()
 
 
-def sent(name: str) -> str:
+def read(name: str) -> str:
     """Return the browser's cookie, or "" for two with one name: another host may have set either."""
     values = request.cookies.getlist(_prefix() + name)
     return values[0] if len(values) == 1 else ""
@@ -32,25 +32,25 @@ def browser_name(secret: str) -> str | None:
     return f"browser {digest.hex()}" if digest else None
 
 
-class Bound(TypedDict):
+class BrowserBinding(TypedDict):
     """The browser to which links and codes are bound, as a member of the request's body."""
 
     browser_hash: bytes | None
 
 
-def bound() -> Bound:
+def bind_to_browser() -> BrowserBinding:
     """Bind the link and code of a request to this browser."""
-    value = browser_secret(WAITING)
+    secret = browser_secret(WAITING)
 
     @after_this_request
     def keep(response: Response) -> Response:
-        remember(response, WAITING, value, max_age=constants.LINK_LIFETIME)
+        set_cookie(response, WAITING, secret, max_age=constants.LINK_LIFETIME)
         return response
 
-    return {"browser_hash": one_time.hash_token(value)}
+    return {"browser_hash": one_time.hash_token(secret)}
 
 
-def remember(
+def set_cookie(
     response: Response,
     name: str,
     value: str,

@@ -121,7 +121,7 @@ def log_context() -> dict[str, str]:
     return {"request_id": current_g().request_id} if has_request_context() else {}
 
 
-def for_no_other_origin(response: Response) -> Response:
+def hide_from_other_origins(response: Response) -> Response:
     """Hide a response from other origins. Blueprints call it after each request."""
     response.headers[_RESOURCE_POLICY] = "same-origin"
     return response

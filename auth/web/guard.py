@@ -178,11 +178,11 @@ def _admits_admin_key() -> bool:
     """Accept an administrative key, and return whether the request has one."""
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
     key = _credential(authorization) if authorization else apikey
-    if not key.startswith(api_keys.ADMINISTRATIVE):
+    if not key.startswith(api_keys.ADMIN_PREFIX):
         return False
     scope, row = g.route.scope, None
     with suppress(api_keys.InvalidApiKey):
-        id = api_keys.read_id(key, api_keys.ADMINISTRATIVE)
+        id = api_keys.read_id(key, api_keys.ADMIN_PREFIX)
         row = queries.use_admin_key(latchkey.db, id=id, key_macs=latchkey.api_keys.macs(key))
     if row:
         g.actor, g.admin_key = "admin_key", AdminKeyCaller(id, row.name, scope)
@@ -209,7 +209,7 @@ def _admit_developer() -> None:
     """
     if not latchkey.settings.dev_inbox:
         raise ApiError("not_found")
-    if _has_inbox_key(request.args.get("key", "")) or _has_inbox_key(cookies.sent(INBOX)):
+    if _has_inbox_key(request.args.get("key", "")) or _has_inbox_key(cookies.read(INBOX)):
         g.actor = "service_role"
     else:
         _admit_administrator()
@@ -221,7 +221,7 @@ developer = administrative("developer", Level.SERVICE_ROLE, _admit_developer)
 client = says(guard="client")
 
 
-def sends_administrator() -> bool:
+def has_administrator_credentials() -> bool:
     """Whether a request to a public route has the credentials of an administrator."""
     actor = g.actor
     try:
@@ -238,14 +238,14 @@ def sends_administrator() -> bool:
     return callers.refusal_of(person, caller, Level.AAL2, latchkey.policy) is None
 
 
-def sends_basic() -> bool:
+def has_basic_credentials() -> bool:
     return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
 
 
 def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
     """Return the reader of an introspection with only a client's credentials: HTTP Basic or a form."""
     in_form = request.mimetype == FORM and not {"Authorization", "Apikey"} & set(request.headers.keys())
-    if not (sends_basic() or in_form):
+    if not (has_basic_credentials() or in_form):
         return None
     return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)
 

@@ -144,7 +144,7 @@ def allowed_redirect(asked: Asked, url: str) -> str:
     return redirects.site_url
 
 
-def known_id(text: str, key: str) -> str:
+def canonical_id(text: str, key: str) -> str:
     """Return a UUID as Postgres writes it. Refuse any other text with the error of a key."""
     if not is_uuid(text):
         raise ApiError(key)

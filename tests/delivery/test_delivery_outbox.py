@@ -98,7 +98,7 @@ class TestRetries:
     def test_server_can_ask_for_a_longer_pause_but_not_a_shorter_one(self, outbox, deliverer, sms, database):
         for asked, least, most in ((60, 60, 60), (0, FIRST_PAUSE / 2, FIRST_PAUSE)):
             id = outbox.sms()
-            sms.fails = TryLater("busy", seconds=asked)
+            sms.fails = TryLater("busy", retry_after=asked)
             began = database.now()
             deliverer.deliver_due()
             assert least <= outbox.waits_for(id, began)

@@ -84,7 +84,7 @@ class TestResponses:
         target.status, target.headers = 429, {"Retry-After": header} if header else {}
         with pytest.raises(TryLater) as error:
             twilio(target).send(DAVE, sms)
-        assert error.value.seconds == seconds
+        assert error.value.retry_after == seconds
 
     @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
     def test_broken_server_is_left_at_the_deadline(self, target, sms, behaviour):

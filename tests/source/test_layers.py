@@ -180,7 +180,7 @@ def uses_of_requests(modules: set[str]) -> set[tuple[str, str]]:
     """Return what modules use that is known from a request: Flask, what reads a request, and parts by it."""
     web = [name for name in MODULES if layer_of(name) in ("web", "html")]
     readers = {reader for name in web for reader in readers_of(name)}
-    assert {"auth.web.guard.caller_id", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
+    assert {"auth.web.guard.caller_id", "auth.web.audit.origin", "auth.web.cookies.read"} <= readers
     return {
         (name, used)
         for name in modules

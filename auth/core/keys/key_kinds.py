@@ -214,7 +214,7 @@ BY_FIELD: Mapping[str, KeyKind] = {kind.field: kind for kind in KINDS.values() i
 
 
 def _timed(kind: str, keys: Sequence[tuple[str, str | None, float]]) -> list[KnownKey]:
-    newest = derived_keys.in_use([active_from for _, _, active_from in keys]) if keys else None
+    newest = derived_keys.index_in_use([active_from for _, _, active_from in keys]) if keys else None
     return [KnownKey(kind, *key, number == newest) for number, key in enumerate(keys)]
 
 

@@ -94,7 +94,7 @@ def needs_of(db: Database, settings: Settings, key: KnownKey) -> list[str]:
 def secret_used_since(settings: Settings) -> float:
     """Return when the secret key in use was first used, or 0."""
     times = [derived_keys.split_time(secret)[1] for secret in settings.secret_key]
-    return times[derived_keys.in_use(times)]
+    return times[derived_keys.index_in_use(times)]
 
 
 @contextmanager

@@ -34,14 +34,14 @@ def with_own(folder: Path) -> dict[str, Catalogue]:
     names = catalogues[DEFAULT].keys()
     for path in sorted(folder.glob("*.toml")):
         try:
-            own = _read(path)
+            changes = _read(path)
         except (ValueError, OSError) as error:
             raise ValueError(f"{path.name}: {error}") from None
-        if not all(isinstance(text, str) and name.count(".") == 2 for name, text in own.items()):
+        if not all(isinstance(text, str) and name.count(".") == 2 for name, text in changes.items()):
             raise ValueError(f"{path.name}: must contain strings in tables [channel.kind]")
-        if unknown := own.keys() - names:
+        if unknown := changes.keys() - names:
             raise ValueError(f"{path.name}: there is no string {min(unknown)}")
-        catalogues[path.stem] = {**catalogues.get(path.stem, {}), **own}
+        catalogues[path.stem] = {**catalogues.get(path.stem, {}), **changes}
         # Only our own texts use `undo`.
         needed = {name for name in names if not name.endswith(".undo")}
         if missing := needed - catalogues[path.stem].keys():

@@ -19,7 +19,7 @@ _VALUES = {
     "scope": "scopes",
     "type": "messages",
 }
-# Used instead of the names of members.
+# Titles that replace the names of members.
 _TITLES = {"by": "created", "is_sent": "sent", "of": "limit"}
 _INITIALS = re.compile(r"\b(?:id|ip|url)\b")
 
@@ -82,8 +82,8 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, list):
         # The additions that were undone: `phone +4917012345`, `authenticator app`.
         parts = [item.partition(" ") for item in value]
-        names = [label("factors", kind) + (f" {quoted(name)}" if name else "") for kind, _, name in parts]
-        return string("console", DEFAULT, "details.listed").render(values=names)
+        additions = [label("factors", kind) + (f" {quoted(name)}" if name else "") for kind, _, name in parts]
+        return string("console", DEFAULT, "details.listed").render(values=additions)
     if isinstance(value, bool):
         return label("details", "yes" if value else "no")
     # The log has the id and the slug of an organization.

@@ -43,8 +43,8 @@ class Rules:
     written_by_users: tuple[str, ...] = ()
 
 
-OF_ACCESS_TOKENS = Rules(frozenset(_OF_STANDARDS | _OF_PERSONS | _OURS), has_session=True)
-OF_ID_TOKENS = Rules(
+ACCESS_TOKEN_RULES = Rules(frozenset(_OF_STANDARDS | _OF_PERSONS | _OURS), has_session=True)
+ID_TOKEN_RULES = Rules(
     # The claims of scopes, also with the names of userinfo.
     frozenset(_OF_STANDARDS | _OURS | {"phone_verified", "groups", "roles", "updated_at"}),
     has_session=False,

@@ -45,7 +45,7 @@ def split_time(secret_key: str) -> tuple[str, float]:
     return (timed[1], parse_time(timed[2])) if timed else (secret_key, 0.0)
 
 
-def in_use(times: Sequence[float]) -> int:
+def index_in_use(times: Sequence[float]) -> int:
     """Return the position of the key to use now: the latest active one, else the earliest."""
     now = time.time()
     past = [moment for moment in times if moment <= now]
@@ -61,7 +61,7 @@ def next_change(secret_keys: Sequence[str]) -> float:
 def derive(secret_keys: Sequence[str], purpose: str) -> tuple[bytes, ...]:
     """Return 32-byte keys. The first one seals and signs; all open and verify."""
     secrets = [split_time(key) for key in secret_keys]
-    first = in_use([moment for _, moment in secrets]) if secrets else 0
+    first = index_in_use([moment for _, moment in secrets]) if secrets else 0
     return tuple(
         HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"latchkey {purpose}".encode()).derive(
             secret.encode()

@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 from joserfc.jwk import generate_key, thumbprint
 
-from auth.core.tokens.derived_keys import in_use, key_id, parse_time
+from auth.core.tokens.derived_keys import index_in_use, key_id, parse_time
 
 Jwk = dict[str, Any]
 # The type of each algorithm's key, and its curve or length in bits.
@@ -115,7 +115,7 @@ def signing_key(keys: Sequence[Key]) -> Key:
     """Return the key with the latest past `active_from`, else the preferred one, else the first."""
     usable = [key for key in keys if key.signing_key]
     times = [key.active_from for key in usable]
-    newest = times[in_use(times)]
+    newest = times[index_in_use(times)]
     return max((key for key in usable if key.active_from == newest), key=lambda key: key.is_preferred)
 
 

@@ -26,13 +26,13 @@ _HEADERS = {"User-Agent": "latchkey"}
 
 @dataclass(frozen=True)
 class Response:
-    """A server's response; `seconds` is its Retry-After."""
+    """A server's response; `retry_after` is in seconds."""
 
     status: int
     status_line: str
     content_type: str
     body: bytes
-    seconds: float
+    retry_after: float
 
     @property
     def is_success(self) -> bool:
@@ -60,13 +60,13 @@ def post(
 
     The status is enough, even if the body never arrives.
     """
-    headers, read = {**_HEADERS, **headers}, b""
+    headers, content = {**_HEADERS, **headers}, b""
     with _session(timeout, allows) as (session, _):
         response = session.post(url, data=body, headers=headers, auth=credentials, stream=True)
         with response, contextlib.suppress(*_failures()):
             for chunk in _chunks(response, _MOST_READ):
-                read += chunk
-        return _response(response, read)
+                content += chunk
+        return _response(response, content)
 
 
 def ask(
@@ -127,9 +127,9 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def _chunks(response: "requests.Response", most: int) -> Iterator[bytes]:
     """Yield the body, until `most` bytes or more are read."""
-    read = 0
-    while read < most and (chunk := response.raw.read(most)):
-        read += len(chunk)
+    size = 0
+    while size < most and (chunk := response.raw.read(most)):
+        size += len(chunk)
         yield chunk
 
 
@@ -137,8 +137,8 @@ def _response(response: "requests.Response", body: bytes) -> Response:
     from urllib3.exceptions import InvalidHeader
     from urllib3.util import Retry
 
-    status, seconds = response.status_code, None
+    status, retry_after = response.status_code, None
     with contextlib.suppress(InvalidHeader, ValueError, OverflowError):
-        seconds = Retry(retry_after_max=constants.LONGEST_RETRY_AFTER).get_retry_after(response.raw)
+        retry_after = Retry(retry_after_max=constants.LONGEST_RETRY_AFTER).get_retry_after(response.raw)
     line = f"{status} {responses.get(status, '')}".strip()
-    return Response(status, line, response.headers.get("Content-Type", ""), body, seconds or 0.0)
+    return Response(status, line, response.headers.get("Content-Type", ""), body, retry_after or 0.0)

@@ -33,4 +33,4 @@ class TwilioSender(Sender):
         reason = f"{response.status_line} {explanation}".strip()
         if response.status in _REFUSALS:
             raise RefusedByServer(reason)
-        raise TryLater(reason, seconds=response.seconds, is_down=True)
+        raise TryLater(reason, retry_after=response.retry_after, is_down=True)

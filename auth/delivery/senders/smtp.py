@@ -32,7 +32,7 @@ _MESSAGES_PER_CONNECTION = 50
 _POLICY = email.policy.SMTP.clone(cte_type="7bit")
 _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
 # Replies to RCPT that require authentication or TLS.
-_ABOUT_CLIENT = {530, 535, 538}
+_CLIENT_REFUSED = {530, 535, 538}
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +53,7 @@ class SmtpSender(Sender):
         with Deadline(self.message_timeout):
             connection = self._reuse() or self._connect()
             try:
-                with _explained("lost the mail server", connection, is_down=False):
+                with _as_try_later("lost the mail server", connection, is_down=False):
                     reply = connection.deliver(self.mail_from.addr_spec, recipient, mail)
             except BaseException:
                 connection.close()
@@ -68,17 +68,17 @@ class SmtpSender(Sender):
         with Deadline(self.message_timeout):
             connection = self._connect()
             try:
-                with _explained("lost the mail server", connection, is_down=True):
+                with _as_try_later("lost the mail server", connection, is_down=True):
                     connection.begin(self.mail_from.addr_spec)
             finally:
                 connection.leave()
 
     def close_idle(self, idle_timeout: float = IDLE_TIMEOUT) -> None:
-        used_since = time.monotonic() - idle_timeout
+        oldest_use = time.monotonic() - idle_timeout
         with self._lock:
-            closed = [connection for connection in self._idle if connection.idle_since <= used_since]
-            self._idle = [connection for connection in self._idle if connection not in closed]
-        for connection in closed:
+            expired = [connection for connection in self._idle if connection.idle_since <= oldest_use]
+            self._idle = [connection for connection in self._idle if connection not in expired]
+        for connection in expired:
             connection.leave()
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class SmtpSender(Sender):
             return self._open(self.tokens.get(refused=token))
 
     def _open(self, token: str) -> "_MailConnection":
-        with _explained("can't connect to the mail server", "connect", is_down=True):
+        with _as_try_later("can't connect to the mail server", "connect", is_down=True):
             return _MailConnection(self.server, self.hostname, self.reply_timeout, token)
 
     def _reuse(self) -> "_MailConnection | None":
@@ -128,7 +128,7 @@ class _MailConnection(smtplib.SMTP):
         try:
             self._encrypt()
             if server.user:
-                with _explained("can't sign in to the mail server", "login", is_down=True):
+                with _as_try_later("can't sign in to the mail server", "login", is_down=True):
                     self._sign_in(token)
         except BaseException:
             self.close()
@@ -139,7 +139,7 @@ class _MailConnection(smtplib.SMTP):
         self.step = "sender"
         code, reply = self.mail(sender, options)
         if code != 250:
-            raise TryLater(_said("MAIL FROM", code, reply), self.step, is_down=True)
+            raise TryLater(_reply_line("MAIL FROM", code, reply), self.step, is_down=True)
 
     def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
         """Send an email and return the reply.
@@ -190,10 +190,10 @@ class _MailConnection(smtplib.SMTP):
         self.ehlo_or_helo_if_needed()
         self.is_encrypted = server.implicit_tls
         if not self.is_encrypted and server.starttls != "never" and self.has_extn("starttls"):
-            with _explained("STARTTLS fails", "starttls", is_down=True):
+            with _as_try_later("STARTTLS fails", "starttls", is_down=True):
                 code, reply = self.starttls(context=tls())
             if code != 220:
-                raise TryLater(_said("STARTTLS", code, reply), "starttls", is_down=True)
+                raise TryLater(_reply_line("STARTTLS", code, reply), "starttls", is_down=True)
             self.ehlo()
             self.is_encrypted = True
         if server.starttls == "required" and not self.is_encrypted:
@@ -226,7 +226,7 @@ class _MailConnection(smtplib.SMTP):
                 raise TryLater("the mail server offers no XOAUTH2", "login", is_down=True)
         except smtplib.SMTPAuthenticationError as error:
             secrets = token or server.password, base64.b64encode(credentials.encode()).decode()
-            reply = one_line(_said("", error.smtp_code, error.smtp_error), *secrets)
+            reply = one_line(_reply_line("", error.smtp_code, error.smtp_error), *secrets)
             kind = _TokenRefused if token and error.smtp_code == 535 else TryLater
             raise kind(f"can't sign in to the mail server: {reply}", "login", is_down=True) from None
         except binascii.Error:
@@ -263,14 +263,14 @@ def hostname_for(host: str) -> str:
 
 
 @contextlib.contextmanager
-def _explained(problem: str, at: "_MailConnection | str", *, is_down: bool) -> Iterator[None]:
+def _as_try_later(problem: str, at: "_MailConnection | str", *, is_down: bool) -> Iterator[None]:
     """Raise errors as `TryLater` with a step, or with the step that a connection has reached."""
     deadline = Deadline.current.get()
     try:
         yield
     except (smtplib.SMTPException, OSError, UnicodeError) as error:
         if isinstance(error, smtplib.SMTPResponseException):
-            reason, is_down = _said("", error.smtp_code, error.smtp_error), True
+            reason, is_down = _reply_line("", error.smtp_code, error.smtp_error), True
         elif deadline.has_passed:
             reason = f"not done within {deadline.seconds} s"
         elif isinstance(error, smtplib.SMTPNotSupportedError):
@@ -285,12 +285,12 @@ def _explained(problem: str, at: "_MailConnection | str", *, is_down: bool) -> I
 
 
 def _refusal(step: str, stage: str, code: int, reply: bytes | str) -> RefusedByServer | TryLater:
-    reason = _said(stage, code, reply)
-    if code >= 500 and code not in _ABOUT_CLIENT:
+    reason = _reply_line(stage, code, reply)
+    if code >= 500 and code not in _CLIENT_REFUSED:
         return RefusedByServer(reason, step)
-    return TryLater(reason, step, is_down=code in _ABOUT_CLIENT)
+    return TryLater(reason, step, is_down=code in _CLIENT_REFUSED)
 
 
-def _said(stage: str, code: int, reply: bytes | str) -> str:
+def _reply_line(stage: str, code: int, reply: bytes | str) -> str:
     text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
     return f"{stage} {code} {text}".strip()

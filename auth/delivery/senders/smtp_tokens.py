@@ -53,8 +53,8 @@ class SmtpTokens:
         if self._scope:
             form["scope"] = self._scope
         try:
-            proof = self._assertion() if self._key else {"client_secret": self._secret}
-            body = urlencode(form | proof).encode()
+            credentials = self._assertion() if self._key else {"client_secret": self._secret}
+            body = urlencode(form | credentials).encode()
             response = http_post.ask(self.url, body, _HEADERS, timeout=self._timeout)
         except TryLater as failure:
             raise self._failure(failure.reason) from failure
@@ -65,16 +65,16 @@ class SmtpTokens:
         if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
             # Without a lifetime, each connection fetches a token. Some servers send digits as text.
             return token, int(lifetime) if re.fullmatch(r"[0-9]{1,9}", lifetime) else 0
-        reason = said(answer.get("error"), answer.get("error_description"), *proof.values())
+        reason = said(answer.get("error"), answer.get("error_description"), *credentials.values())
         if response.status == 200:
             reason = reason or "the answer has no access_token that can be used"
         text = f"{response.status_line}: {reason}" if reason else response.status_line
-        raise self._failure(text, response.seconds)
+        raise self._failure(text, response.retry_after)
 
-    def _failure(self, reason: str, seconds: float = 0.0) -> TryLater:
-        place = urlsplit(self.url).netloc
-        text = f"can't get an access token from {place}: {reason}"
-        return TryLater(text, "token", seconds=seconds, is_down=True)
+    def _failure(self, reason: str, retry_after: float = 0.0) -> TryLater:
+        host = urlsplit(self.url).netloc
+        text = f"can't get an access token from {host}: {reason}"
+        return TryLater(text, "token", retry_after=retry_after, is_down=True)
 
     def _assertion(self) -> dict[str, str]:
         """Return the proof of `private_key_jwt` (RFC 7523, section 2.2). Raises `ValueError`."""
@@ -89,8 +89,8 @@ class SmtpTokens:
         now = int(time.time())
         claims = {"iss": self._client_id, "sub": self._client_id, "aud": self.url, "jti": str(uuid.uuid4())}
         times = {"iat": now, "nbf": now, "exp": now + _ASSERTION_LIFETIME}
-        signed = jwt.encode(header, claims | times, jwk.RSAKey.import_key(key), algorithms=[header["alg"]])
-        return {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": signed}
+        assertion = jwt.encode(header, claims | times, jwk.RSAKey.import_key(key), algorithms=[header["alg"]])
+        return {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": assertion}
 
 
 def read_client_key(path: Path | None) -> tuple[RSAPrivateKey, x509.Certificate | None]:

@@ -14,7 +14,7 @@ from auth.html.admin.actions import Action, Subject, serve
 from auth.html.admin.subjects import changeable_user
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import queries
 
 blueprint = Blueprint("api_keys", __name__)
@@ -27,7 +27,7 @@ def keys_of(user_id: str) -> list[dict[str, Any]]:
 
 
 def _key(user_id: str, api_key_id: str) -> Subject:
-    user, id = changeable_user(user_id), known_id(api_key_id, "api_key_not_found")
+    user, id = changeable_user(user_id), canonical_id(api_key_id, "api_key_not_found")
     key = next((each for each in keys_of(user.row.id) if each["id"] == id), None)
     return replace(user, row=SimpleNamespace(user_id=user.row.id, **found(key, "api_key_not_found")))
 

@@ -9,7 +9,7 @@ from auth.flows.account import api_keys
 from auth.flows.sign_in import api_key_tokens
 from auth.web import Level, asks_more, audited, fields, guard, schemas
 from auth.web.asked import current_asked
-from auth.web.input import known_id, read_body
+from auth.web.input import canonical_id, read_body
 from auth.web.limits import limited
 from sql import queries
 
@@ -45,7 +45,7 @@ def list_api_keys() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_api_key(api_key_id: str) -> Response:
-    api_keys.remove(current_asked(), known_id(api_key_id, "api_key_not_found"))
+    api_keys.remove(current_asked(), canonical_id(api_key_id, "api_key_not_found"))
     return Response(status=204)
 
 

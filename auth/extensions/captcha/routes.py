@@ -26,7 +26,7 @@ def make_challenge() -> Response:
 
 def ask() -> None:
     """Refuse a request without a proof, unless an administrator sends it. Never inside a transaction."""
-    if guard.sends_administrator():
+    if guard.has_administrator_credentials():
         return
     asked = current_asked()
     captcha = asked.settings.captcha

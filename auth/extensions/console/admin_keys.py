@@ -17,7 +17,7 @@ from auth.rules.tokens import is_expired
 from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.errors import found
-from auth.web.input import check, known_id
+from auth.web.input import check, canonical_id
 from auth.web.schemas import AdminInput, Input
 
 blueprint = Blueprint("admin_keys", __name__)
@@ -49,7 +49,7 @@ def show_keys() -> Response:
 
 
 def _key(admin_key_id: str) -> Subject:
-    id = known_id(admin_key_id, "admin_key.not_found")
+    id = canonical_id(admin_key_id, "admin_key.not_found")
     keys = admin_keys.listed(current_asked())
     key = found(next((each for each in keys if each.id == id), None), "admin_key.not_found")
     return Subject(key.name, _PATH, key)

@@ -26,7 +26,7 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from auth.web.input import check, known_id, read_query
+from auth.web.input import check, canonical_id, read_query
 from auth.web.schemas import Input
 from sql import acts, queries
 
@@ -184,7 +184,7 @@ def _claim(act: acts.Act, id: str, position: int) -> None:
 
 
 def _find(bulk_id: str) -> "queries.SelectBulkAct":
-    id = known_id(bulk_id, "not_found")
+    id = canonical_id(bulk_id, "not_found")
     return found(queries.select_bulk_act(latchkey.db, id=id, user_id=guard.caller_id()), "not_found")
 
 

@@ -23,7 +23,7 @@ from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import check, known_id
+from auth.web.input import check, canonical_id
 from auth.web.schemas import Input
 from sql import queries
 
@@ -45,13 +45,13 @@ _NEW_USER = _TypedUser(only=("email", "phone", "password"))
 
 
 def _session(user_id: str, session_id: str) -> Subject:
-    user, id = changeable_user(user_id), known_id(session_id, "device.not_found")
+    user, id = changeable_user(user_id), canonical_id(session_id, "device.not_found")
     session = queries.select_any_session(latchkey.db, user_id=user.row.id, id=id)
     return replace(user, row=found(session, "device.not_found"))
 
 
 def _factor(user_id: str, factor_id: str) -> Subject:
-    user, id = changeable_user(user_id), known_id(factor_id, "mfa_factor_not_found")
+    user, id = changeable_user(user_id), canonical_id(factor_id, "mfa_factor_not_found")
     rows = queries.list_factors_by_id(latchkey.db, user_id=user.row.id, ids=[id])
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 

@@ -17,7 +17,7 @@ from auth.html.admin.console_page import ListQuery, console_page, first_page, pa
 from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.input import known_id, read_query
+from auth.web.input import canonical_id, read_query
 from sql import queries
 
 blueprint = Blueprint("user", __name__)
@@ -46,7 +46,7 @@ class _TimelineQuery(ListQuery):
 @administrator
 def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
-    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineQuery)
+    id, query = canonical_id(user_id, "user_not_found"), read_query(_TimelineQuery)
     rows = queries.list_timeline_before(latchkey.db, user_id=id, page_size=ENTRIES, **query)
     last = rows[ENTRIES - 1] if len(rows) > ENTRIES else None
     story = {

@@ -104,7 +104,7 @@ def _render(template: str, name: str, title: str, *, base_url: str, **values: ob
 
 def _theme() -> str | None:
     # The documents are cached by theme. A cookie with another value must not grow the cache.
-    theme = cookies.sent(THEME)
+    theme = cookies.read(THEME)
     return theme if theme in ("light", "dark") else None
 
 

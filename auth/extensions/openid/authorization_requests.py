@@ -15,7 +15,7 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.web import fields, schemas
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import queries
 
 # The cookie that a request is bound to.
@@ -240,6 +240,6 @@ def _hinted(asked: Asked, client: "queries.SelectClient", id_token: str | None) 
         claims = asked.parts.client_tokens.read_hint(id_token)
         if claims["aud"] != client_object.sent_id(client):
             raise InvalidAccessToken("of another client")
-        return known_id(claims["sub"], "user_not_found")
+        return canonical_id(claims["sub"], "user_not_found")
     except (InvalidAccessToken, ApiError):
         raise OAuthError("invalid_request", "id_token_hint must be an ID token of this client") from None

@@ -57,7 +57,7 @@ class LogoutSender(Sender):
         # The application understood the token, but could not end its session (section 2.8).
         if response.status == 400:
             raise RefusedByServer(reply)
-        raise TryLater(reply, seconds=response.seconds)
+        raise TryLater(reply, retry_after=response.retry_after)
 
     @functools.cached_property
     def _key_ring(self) -> KeyRing:

@@ -21,7 +21,7 @@ from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import check, known_id, read_query
+from auth.web.input import check, canonical_id, read_query
 from auth.web.schemas import Input, bounds
 from sql import queries
 
@@ -106,7 +106,7 @@ def _paging(number: int, total: int) -> dict[str, Any]:
 
 
 def _found(organization_id: str) -> Subject:
-    id = known_id(organization_id, "organization_not_found")
+    id = canonical_id(organization_id, "organization_not_found")
     row = access.find_row(current_asked(), id)
     used = queries.select_roles(latchkey.db, organization_id=id).roles
     counts = queries.count_members(latchkey.db, organization_id=id)
@@ -121,7 +121,7 @@ def _found(organization_id: str) -> Subject:
 
 
 def _member(organization_id: str, user_id: str) -> Subject:
-    subject, id = _found(organization_id), known_id(user_id, "member.user_not_found")
+    subject, id = _found(organization_id), canonical_id(user_id, "member.user_not_found")
     row = queries.select_member_of(latchkey.db, organization_id=subject.row.id, user_id=id)
     member = found(row, "member.user_not_found")
     subject.row.member, subject.row.who = member, member.email or member.name or id
@@ -129,7 +129,7 @@ def _member(organization_id: str, user_id: str) -> Subject:
 
 
 def _invitation(organization_id: str, invitation_id: str) -> Subject:
-    subject, id = _found(organization_id), known_id(invitation_id, "invitation_not_found")
+    subject, id = _found(organization_id), canonical_id(invitation_id, "invitation_not_found")
     return replace(subject, row=invitations.open_invitation(current_asked(), subject.row.id, id))
 
 

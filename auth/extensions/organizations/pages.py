@@ -25,7 +25,7 @@ from auth.web import Level, View, audited, fields, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import check, known_id, read_form, read_query
+from auth.web.input import check, canonical_id, read_form, read_query
 from auth.web.schemas import Input, bounds
 from sql import queries
 
@@ -269,7 +269,7 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
 @changing("change_member", shown=show_member, level=Level.PROOF)
 def submit_role(slug: str, user_id: str) -> Response:
-    asked, role, id = current_asked(), read_form(Role)["role"], known_id(user_id, "not_found")
+    asked, role, id = current_asked(), read_form(Role)["role"], canonical_id(user_id, "not_found")
     members.set_role(asked, access.find(asked, slug), id, role, {})
     return redirect_to_own(f"{PATH}/{slug}", "member_changed")
 
@@ -285,7 +285,7 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
 @changing("leave_organization", shown=show_removal, level=Level.AAL2)
 def submit_removal(slug: str, user_id: str) -> Response:
-    asked, id = current_asked(), known_id(user_id, "not_found")
+    asked, id = current_asked(), canonical_id(user_id, "not_found")
     members.remove(asked, access.find(asked, slug), id)
     return redirect_to_own(f"{PATH}/{slug}", "member_removed")
 
@@ -312,7 +312,7 @@ def submit_invite(slug: str) -> Response:
 @changing("withdraw_invitation", level=Level.AAL2)
 @hiding
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
-    asked, id = current_asked(), known_id(invitation_id, "not_found")
+    asked, id = current_asked(), canonical_id(invitation_id, "not_found")
     invitations.withdraw(asked, access.find(asked, slug), id)
     return redirect_to_own(f"{PATH}/{slug}#invitations", "invitation_withdrawn")
 
@@ -340,7 +340,7 @@ def _shown(organization: VisibleOrganization) -> dict[str, Any]:
 
 def _managed(organization: VisibleOrganization, user_id: str) -> "queries.SelectMemberOf":
     """Return a member whom the caller may change."""
-    id = known_id(user_id, "member.user_not_found")
+    id = canonical_id(user_id, "member.user_not_found")
     row = queries.select_member_of(latchkey.db, organization_id=organization.id, user_id=id)
     member = found(row, "member.user_not_found")
     if not may_manage(organization.role, member.role, member.role):

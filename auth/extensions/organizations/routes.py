@@ -14,7 +14,7 @@ from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import Scope
-from auth.web.input import known_id, read_body, read_query
+from auth.web.input import canonical_id, read_body, read_query
 from auth.web.limits import limited
 from auth.web.schemas import MOST_EVENTS, PageQuery, bounds
 from sql import queries
@@ -125,7 +125,7 @@ def list_members(name: str) -> Response:
 def update_member(name: str, user_id: str) -> Response:
     """Change the role of a member. The service role key also adds one."""
     organization = access.find(current_asked(), name)
-    body, id = read_body(_RoleBody), known_id(user_id, "member.user_not_found")
+    body, id = read_body(_RoleBody), canonical_id(user_id, "member.user_not_found")
     return jsonify(members.set_role(current_asked(), organization, id, body["role"], body))
 
 
@@ -134,7 +134,7 @@ def update_member(name: str, user_id: str) -> Response:
 def remove_member(name: str, user_id: str) -> Response:
     """Remove a member, or leave."""
     organization = access.find(current_asked(), name)
-    members.remove(current_asked(), organization, known_id(user_id, "member.user_not_found"))
+    members.remove(current_asked(), organization, canonical_id(user_id, "member.user_not_found"))
     return Response(status=204)
 
 
@@ -172,7 +172,7 @@ def create_invitation(name: str) -> Response:
 @changing("withdraw_invitation")
 def withdraw_invitation(name: str, invitation_id: str) -> Response:
     organization = access.find(current_asked(), name)
-    invitations.withdraw(current_asked(), organization, known_id(invitation_id, "invitation_not_found"))
+    invitations.withdraw(current_asked(), organization, canonical_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
 
 
@@ -190,7 +190,7 @@ def list_own_invitations() -> Response:
 @audited("change_refused")
 def accept_invitation(invitation_id: str) -> Response:
     """Join by an invitation, and return the membership."""
-    return jsonify(invitations.accept(current_asked(), known_id(invitation_id, "invitation_not_found")))
+    return jsonify(invitations.accept(current_asked(), canonical_id(invitation_id, "invitation_not_found")))
 
 
 @blueprint.delete("/user/invitations/<invitation_id>")
@@ -198,5 +198,5 @@ def accept_invitation(invitation_id: str) -> Response:
 @limited("answer_invitation", key=guard.caller_on_network)
 @audited("change_refused")
 def decline_invitation(invitation_id: str) -> Response:
-    invitations.decline(current_asked(), known_id(invitation_id, "invitation_not_found"))
+    invitations.decline(current_asked(), canonical_id(invitation_id, "invitation_not_found"))
     return Response(status=204)

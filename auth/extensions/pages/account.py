@@ -37,7 +37,7 @@ from auth.web import Level, audited, g, guard
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.input import known_id, read_form
+from auth.web.input import canonical_id, read_form
 from auth.web.limits import limited
 from sql import queries
 
@@ -133,7 +133,7 @@ def show_deleted() -> Response:
 @blueprint.post("/account/sessions/end")
 @form("end_session", level=Level.AAL2)
 def end_device() -> Response:
-    session_id = known_id(read_form(form_schemas.IdForm)["id"], "device.not_found")
+    session_id = canonical_id(read_form(form_schemas.IdForm)["id"], "device.not_found")
     # It is not an error if the session has ended meanwhile.
     end_session(current_asked(), session_id)
     if session_id == g.caller.session_id:

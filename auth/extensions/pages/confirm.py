@@ -109,5 +109,5 @@ def submit_passkey_proof() -> Response:
 @blueprint.post("/account/confirm/code")
 @form("request_proof", shown=show_confirmation, level=Level.SESSION)
 def request_proof_code() -> Response:
-    send_reauthentication_code(current_asked(), **cookies.bound())
+    send_reauthentication_code(current_asked(), **cookies.bind_to_browser())
     return redirect_to_own(_here(sent="yes"))

@@ -32,7 +32,7 @@ from auth.web import Level, audited, g, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import known_id, read_form
+from auth.web.input import canonical_id, read_form
 from sql import queries
 
 blueprint = Blueprint("second_step", __name__)
@@ -161,7 +161,7 @@ def show_first_code(problem: Problem | None = None) -> Response:
     asked, factor_id = current_asked(), request.values.get("factor_id", "")
     asked.live_caller()
     try:
-        factors.require_begun(asked, known_id(factor_id, "mfa_factor_not_found"))
+        factors.require_begun(asked, canonical_id(factor_id, "mfa_factor_not_found"))
     except ApiError as error:
         if error.error_code != "mfa_factor_not_found":
             raise
@@ -182,7 +182,7 @@ def _first_code_page(
 def submit_first_code() -> Response:
     """Add a new app with its first code. A user without recovery codes sees new ones."""
     values = read_form(form_schemas.FirstCodeForm)
-    factor_id = known_id(values["factor_id"], "mfa_factor_not_found")
+    factor_id = canonical_id(values["factor_id"], "mfa_factor_not_found")
     asked = current_asked()
     # A new app has its own notice, so the codes get none.
     notice = "recovery_codes_created" if factors.is_verified(asked, factor_id) else None

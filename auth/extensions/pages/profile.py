@@ -80,7 +80,7 @@ def show_address(kind: AddressKind, problem: Problem | None = None) -> Response:
 def submit_address(kind: AddressKind) -> Response:
     asked, row = current_asked(), address_of_page()
     new = row.address if row else read_form(_SCHEMAS[kind])[kind]
-    back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
+    back, browser = f"{latchkey.settings.base_url}/account", cookies.bind_to_browser()
     present = getattr(asked.live_caller(), kind)
     user = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
     if not row and new == present and json.loads(user.user_object)[f"new_{kind}"] is None:

@@ -29,7 +29,7 @@ from auth.web import Level, audited, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import check, known_id
+from auth.web.input import check, canonical_id
 from sql import queries
 
 blueprint = Blueprint("removing", __name__)
@@ -144,7 +144,7 @@ def _requested_removal() -> _Removal:
     values = check(form_schemas.RemovalForm, request.values.to_dict())
     kind, id = values["kind"], values.get("id", "")
     asked, is_address = current_asked(), kind in ADDRESS_KINDS
-    removal = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))
+    removal = _address(asked, kind) if is_address else _FINDERS[kind](asked, canonical_id(id, "not_found"))
     require(asked, removal.change)
     return removal
 

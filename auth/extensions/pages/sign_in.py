@@ -74,7 +74,9 @@ def _sign_in_again(problem: Problem) -> Response:
     if problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
         (address,) = read_form(form_schemas.AddressForm).values()
-        return redirect_to_code("sign-up", address, cookies.bound(), has_asked=False, problem=problem)
+        return redirect_to_code(
+            "sign-up", address, cookies.bind_to_browser(), has_asked=False, problem=problem
+        )
     return sign_in_page(problem)
 
 
@@ -127,7 +129,7 @@ def show_sign_up(problem: Problem | None = None) -> Response:
 @audited("sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code. A taken address gets the same page."""
-    body, to, browser = read_form(form_schemas.SignInForm), destination().or_site(), cookies.bound()
+    body, to, browser = read_form(form_schemas.SignInForm), destination().or_site(), cookies.bind_to_browser()
     recipient = body.get("email") or body["phone"]
     body |= {"data": {}, "redirect_to": to.own_url("sign-in"), **browser}
     asked = current_asked()
@@ -168,7 +170,7 @@ def carry_address() -> Response:
     path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm)["email"]
     if not email:
         return redirect_to_own(path)
-    address_id = waiting.keep_address(current_asked(), email, **cookies.bound(), has_asked=False)
+    address_id = waiting.keep_address(current_asked(), email, **cookies.bind_to_browser(), has_asked=False)
     return redirect_to_own(with_query(path, {"typed": address_id}))
 
 
@@ -181,7 +183,7 @@ def _page_with_providers(
         problem=problem or problem_of_redirect(),
         typed_address=_typed_address(),
         providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
-        last_used=cookies.sent(LAST_USED),
+        last_used=cookies.read(LAST_USED),
         **values,
     )
 

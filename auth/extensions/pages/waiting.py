@@ -94,7 +94,12 @@ def problem_of_code(wait: object) -> Mapping[str, Any] | None:
 
 
 def redirect_to_code(
-    path: str, recipient: str, browser: cookies.Bound, *, has_asked: bool, problem: Problem | None = None
+    path: str,
+    recipient: str,
+    browser: cookies.BrowserBinding,
+    *,
+    has_asked: bool,
+    problem: Problem | None = None,
 ) -> Response:
     """Redirect to the page that asks for the code of an address and shows the problem, if any."""
     query = {"typed": waiting.keep_address(current_asked(), recipient, **browser, has_asked=has_asked)}
@@ -106,13 +111,13 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     """Send a message of these kinds if the address of the form has a user, and ask for its code."""
     asked, row = current_asked(), address_of_page()
     (recipient,) = [row.address] if row else read_form(form_schemas.AddressForm).values()
-    wait, browser = outgoing.seconds_to_wait(asked, recipient), cookies.bound()
+    wait, browser = outgoing.seconds_to_wait(asked, recipient), cookies.bind_to_browser()
     body = {kind_of(recipient): recipient, **members, "redirect_to": back, **browser}
     request_message(asked, by_mail if is_email(recipient) else by_sms, body)
     return redirect_when_sent(path, recipient, browser, wait)
 
 
-def redirect_when_sent(path: str, recipient: str, browser: cookies.Bound, wait: float) -> Response:
+def redirect_when_sent(path: str, recipient: str, browser: cookies.BrowserBinding, wait: float) -> Response:
     """Redirect to the page that asks for a code. It shows how long to `wait` if the request was too early."""
     problem = problem_of(outgoing.too_early(recipient, wait)) if wait else None
     return redirect_to_code(path, recipient, browser, has_asked=True, problem=problem)

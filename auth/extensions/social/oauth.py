@@ -106,7 +106,7 @@ def callback(name: str | None = None) -> Response:
     flow = queries.spend_oauth_flow(
         latchkey.db,
         state_hash=state_hash,
-        browser_hashes=[one_time.hash_token(cookies.sent(cookie)) for cookie in providers.COOKIES.values()],
+        browser_hashes=[one_time.hash_token(cookies.read(cookie)) for cookie in providers.COOKIES.values()],
     )
     if flow is None or not flow.is_live:
         # Without its cookie the flow is not spent, and only the error goes to its target.

@@ -18,7 +18,7 @@ from auth.html.page import redirect_to_own
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.input import check, known_id, read_query
+from auth.web.input import check, canonical_id, read_query
 from auth.web.schemas import Input
 from sql import queries
 
@@ -59,7 +59,7 @@ def show_provider(provider_id: str) -> Response:
 
 
 def _found(provider_id: str) -> Subject:
-    id = known_id(provider_id, "custom_provider_not_found")
+    id = canonical_id(provider_id, "custom_provider_not_found")
     row = providers.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
     provider = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))

@@ -63,7 +63,7 @@ class EventSender(Sender):
             return reply
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
         is_gone = response.status == 410
-        self._record_failure(recipient, reply, is_gone=is_gone, pause=response.seconds)
+        self._record_failure(recipient, reply, is_gone=is_gone, pause=response.retry_after)
         raise RefusedByServer(reply) if is_gone else TryLater(reply)
 
     def _record_failure(

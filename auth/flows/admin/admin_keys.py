@@ -19,7 +19,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 def create(asked: Asked, name: str, scopes: Sequence[str], lifetime: int | None) -> tuple[str, str]:
     """Create a key with a lifetime in seconds, or without an end. Return its id and the key."""
-    id, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
+    id, key = api_keys.new_key(api_keys.ADMIN_PREFIX)
     try:
         with targets.begin(asked) as act:
             act.later(queries.lock_admin_keys)

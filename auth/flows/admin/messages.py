@@ -18,7 +18,7 @@ from auth.rules.users import gives_way, has_open_invitation, is_banned
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import Transaction, acts, queries
 from sql.acts import Act
 
@@ -125,7 +125,7 @@ def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
 
 def find(asked: Asked, message_id: str) -> "queries.SelectMessage":
     """Return the row of an email or SMS that can be sent again."""
-    id = known_id(message_id, "message.not_found")
+    id = canonical_id(message_id, "message.not_found")
     message = found(queries.select_message(asked.db, id=id), "message.not_found")
     if message.is_for_administrator:
         raise targets.refusal(asked, message.user_id)

@@ -10,7 +10,7 @@ from auth.core.net import webhook_urls as webhooks
 from auth.flows.admin import targets
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import Runner, queries
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ def send_test(asked: Asked, webhook_id: str, event: str) -> str:
 
 
 def webhook_id_of(text: str) -> str:
-    return known_id(text, "webhook.not_found")
+    return canonical_id(text, "webhook.not_found")
 
 
 def found_webhook(row: T | None) -> T:

@@ -134,6 +134,6 @@ def _way_back() -> dict[str, str]:
 
 def _to_step(key: str) -> Response:
     query = _way_back()
-    if not cookies.sent(SESSION):
+    if not cookies.read(SESSION):
         return redirect_to_own(f"sign-in?{urlencode(query)}")
     return to_step(key, query)

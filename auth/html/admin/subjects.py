@@ -8,7 +8,7 @@ from auth.html.admin.console_page import pretty
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import queries
 
 # The number of groups of the newest users that a form offers.
@@ -24,7 +24,7 @@ def all_users() -> Subject:
 def changeable_user(user_id: str) -> Subject:
     """Return the user of an action. Refuse a user whom administrators may not change."""
     user = found(
-        queries.select_effects(latchkey.db, id=known_id(user_id, "user_not_found")), "user_not_found"
+        queries.select_effects(latchkey.db, id=canonical_id(user_id, "user_not_found")), "user_not_found"
     )
     if user.role == "admin":
         raise targets.refusal(current_asked(), user.id)

@@ -30,7 +30,7 @@ def open_database() -> Database:
     from auth.web import audit
     from auth.web.context import make_database
 
-    database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
+    database = make_database(open_parts().settings, audit.command_origin, has_timeouts=False)
     click.get_current_context().call_on_close(database.close)
     return database
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from auth.core.tokens.claim_rules import MAX_BYTES, MOST, OF_ACCESS_TOKENS, OF_ID_TOKENS, read
+from auth.core.tokens.claim_rules import MAX_BYTES, MOST, ACCESS_TOKEN_RULES, ID_TOKEN_RULES, read
 from tests.support.answers import A_TIMESTAMP
 from tests.support.cases import cases
 from tests.support.commands import run_command
@@ -149,7 +149,7 @@ UNKNOWN = (
 
 
 class TestRules:
-    @cases("rules", [OF_ACCESS_TOKENS, OF_ID_TOKENS])
+    @cases("rules", [ACCESS_TOKEN_RULES, ID_TOKEN_RULES])
     @cases(
         ("path", "problem"),
         [
@@ -166,13 +166,13 @@ class TestRules:
         _, raised = set_up(session)
         lacking = alice.sign_in()
         names = {*session.claims, *lacking.claims, "client_id", "nonce", "scope", "nbf", "api_key_id"}
-        assert names <= OF_ACCESS_TOKENS.reserved
+        assert names <= ACCESS_TOKEN_RULES.reserved
         grafana = make_client(database)
         code = granted_code(database, grafana, raised, "openid email phone groups roles")
         tokens = grafana.redeem(client, code).json
         names |= {*claims_of(tokens["access_token"]), *claims_of(tokens["id_token"])}
-        assert names <= OF_ID_TOKENS.reserved
-        for rules in (OF_ACCESS_TOKENS, OF_ID_TOKENS):
+        assert names <= ID_TOKEN_RULES.reserved
+        for rules in (ACCESS_TOKEN_RULES, ID_TOKEN_RULES):
             for name in (*rules.reserved, "SUB", "App_Metadata"):
                 with pytest.raises(ValueError, match=f"{name} is reserved"):
                     read(json.dumps({name: "app_metadata.x"}), rules)
@@ -180,4 +180,4 @@ class TestRules:
     @cases("text", ["[]", "{", "null", "[" * 100_000, json.dumps(dict.fromkeys(range(MOST + 1), "id"))])
     def test_anything_but_a_small_object_is_refused(self, text):
         with pytest.raises(ValueError, match="must"):
-            read(text, OF_ACCESS_TOKENS)
+            read(text, ACCESS_TOKEN_RULES)

@@ -143,7 +143,7 @@ class TestTokens:
         assert_error(use(client, _with_another_secret(key)), 401, "invalid_credentials")
 
     def test_administrative_key_is_refused_with_the_prefix_of_the_right_one(self, client):
-        _, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
+        _, key = api_keys.new_key(api_keys.ADMIN_PREFIX)
         needed = "api_key: must be a user's key (lk_…), not mistyped"
         assert_error(use(client, key), 400, "validation_failed", details=needed)
 

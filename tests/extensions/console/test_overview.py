@@ -14,7 +14,7 @@ INSERT_MESSAGE = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) S
 @pytest.fixture
 def count_now(parts, database):
     """Count what the charts draw, as the delivery process does every minute."""
-    return lambda: janitor.count(parts.db)
+    return lambda: janitor.count_hours(parts.db)
 
 
 def insert_acts(database, name: str, age: str, count: int = 1, reason: str | None = None) -> None:

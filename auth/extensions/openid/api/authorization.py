@@ -144,11 +144,11 @@ def _ask(asked: Asked, client: "queries.SelectClient", oauth_request: Authorizat
     if consent_url:
         url = with_query(consent_url, reference)
     response = redirect(url, 302)
-    cookies.remember(response, authorization_requests.COOKIE, browser)
+    cookies.set_cookie(response, authorization_requests.COOKIE, browser)
     ui_locales = request.args.get("ui_locales")
-    if ui_locales and not cookies.sent(LANGUAGE):
+    if ui_locales and not cookies.read(LANGUAGE):
         wished = f"{ui_locales.replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
-        cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
+        cookies.set_cookie(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
     return response
 
 

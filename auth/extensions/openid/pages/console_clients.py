@@ -8,7 +8,7 @@ from auth.html.admin.actions import Subject
 from auth.html.admin.console_page import client_name
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import queries
 
 # Larger counts of grants are shown as `1,000+`.
@@ -42,7 +42,7 @@ _CHOICES = {
 
 
 def find(client_id: str) -> Subject:
-    client = clients.get(current_asked(), known_id(client_id, "oauth_client_not_found"))
+    client = clients.get(current_asked(), canonical_id(client_id, "oauth_client_not_found"))
     bounds = {"counted": COUNTED, "searched": _SEARCHED}
     use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
     # The type of a client cannot change.

@@ -13,7 +13,7 @@ from auth.html.admin.subjects import changeable_user
 from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import known_id
+from auth.web.input import canonical_id
 from sql import queries
 
 _KEPT = timedelta(seconds=constants.ENDED_KEPT)
@@ -32,7 +32,7 @@ def unused(since: str) -> str:
 
 
 def find(user_id: str, client_id: str) -> Subject:
-    user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
+    user, id = changeable_user(user_id), canonical_id(client_id, "oauth_consent_not_found")
     row = queries.select_grant_of_user(latchkey.db, user_id=user.row.id, client_id=id)
     grant = SimpleNamespace(user_id=user.row.id, **found(row, "oauth_consent_not_found")._asdict())
     return Subject(user.name, user.path, grant)

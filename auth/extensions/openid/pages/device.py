@@ -17,7 +17,7 @@ from auth.html.problems import Problem, form
 from auth.web import Level, audited, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.input import known_id, read_form
+from auth.web.input import canonical_id, read_form
 from sql import queries
 
 blueprint = Blueprint("devices", __name__)
@@ -119,7 +119,7 @@ def submit_decision() -> Response:
 
 
 def _request_id() -> str:
-    return known_id(request.values.get("request", ""), "oauth_authorization_not_found")
+    return canonical_id(request.values.get("request", ""), "oauth_authorization_not_found")
 
 
 def _path_of_request(id: str) -> str:

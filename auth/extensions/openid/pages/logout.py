@@ -70,7 +70,7 @@ def show_logout() -> Response:
     if session is None:
         return signing_out.signed_out(url if logout.claims else None, is_stuck=logout.is_unregistered)
     language = None
-    if "ui_locales" in query and not cookies.sent(LANGUAGE):
+    if "ui_locales" in query and not cookies.read(LANGUAGE):
         language = languages.choose(LANGUAGES, None, query["ui_locales"].replace(" ", ","))
     kept: dict[str, str | None] = {
         name: query[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in query
