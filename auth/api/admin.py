@@ -18,7 +18,7 @@ from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import json_body, canonical_id, read_body, read_query
+from auth.web.input import canonical_id, json_body, read_body, read_query
 from auth.web.schemas import MOST_EVENTS, AdminPageQuery, bounds
 from sql import queries
 

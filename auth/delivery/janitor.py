@@ -175,7 +175,7 @@ def log_entries(db: Database) -> None:
 
 
 def clean(db: Database, removals: Iterable[Callable[..., int]] = REMOVALS) -> int:
-    """Run statements in batches, in one process of all nodes at a time, and return how many rows they removed.
+    """Run statements in batches, in one process of all nodes at a time. Return the number of changed rows.
 
     Raises `psycopg2.Error`.
     """

@@ -12,7 +12,7 @@ from auth.html import form_schemas
 from auth.web import g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
-from auth.web.input import check, canonical_id, read_form
+from auth.web.input import canonical_id, check, read_form
 from sql import queries
 
 

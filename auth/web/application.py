@@ -29,7 +29,7 @@ _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 _NO_ROUTE = Route()
 
-# An administrative key acts for the service role, and may less.
+# An administrative key acts for the service role, and may do less.
 Actor = Literal["anonymous", "service_role", "admin_key", "user"]
 
 
@@ -159,10 +159,10 @@ class JsonProvider(DefaultJSONProvider):
 class _NoSessions(SessionInterface):
     """Turns off Flask's sessions, of which each request would make an empty one."""
 
-    _none = NullSession()
+    _empty = NullSession()
 
     def open_session(self, app: Flask, request: Request) -> NullSession:
-        return self._none
+        return self._empty
 
 
 class Application(Flask):
@@ -214,7 +214,7 @@ def redirect(url: str, status: int = 303) -> Response:
 
 
 class JsonResponse(Response):
-    """A response whose body is JSON already. So its status is not 204 or 304."""
+    """A response whose body is JSON already, with a status other than 204 and 304."""
 
     default_mimetype = "application/json"
 
@@ -243,9 +243,9 @@ def paginated(
     filters = [
         (name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")
     ]
-    rest = urlencode([("per_page", per_page), *filters])
+    parameters = urlencode([("per_page", per_page), *filters])
     response.headers["Link"] = ", ".join(
-        f'<{request.script_root}{request.path}?page={number}&{rest}>; rel="{rel}"'
+        f'<{request.script_root}{request.path}?page={number}&{parameters}>; rel="{rel}"'
         for rel, number in pages.items()
         if 1 <= number <= last
     )

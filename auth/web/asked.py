@@ -37,7 +37,7 @@ class Asked:
     # Set if the actor is a user.
     user: Caller | None = None
     admin_key: AdminKeyCaller | None = None
-    # The route's.
+    # The level that the route demands.
     level: Level = Level.SESSION
     # The `BrowserSession`, in the console.
     administrator: Any = None

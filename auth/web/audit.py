@@ -31,7 +31,7 @@ _REASONS = {
 }  # fmt: skip
 # Access tokens expire all the time, so only those at administrative routes get a row. Only the limits of
 # sessions belong to a user.
-_REASONS_OF = {
+_REASONS_BY_ACTION = {
     "admin_refused": ("bad_jwt", "insufficient_scope"),
     "refresh_refused": ("over_request_rate_limit",),
     "application_refused": ("oauth_client_not_found", "validation_failed", "oauth_consent_not_found"),
@@ -82,7 +82,7 @@ def record(
 def record_refusal() -> None:
     """Record the refusal of a request, once its response is known."""
     action, reason = g.refusal or g.route.refusal, g.refused_because
-    if action is None or (reason not in _REASONS and reason not in _REASONS_OF.get(action, ())):
+    if action is None or (reason not in _REASONS and reason not in _REASONS_BY_ACTION.get(action, ())):
         return
     # A forged refresh token, or a stranger's request of an application, belongs to no user.
     if action in ("refresh_refused", "application_refused") and g.subject is None:

@@ -58,13 +58,16 @@ class Latchkey:
         )
         self.origins = Origins(settings)
         self.providers: Mapping[str, Provider] = {
-            name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
+            name: Provider(name, provider_settings, settings.base_url)
+            for name, provider_settings in settings.providers.items()
         }
         self.relying_party = RelyingParty(settings)
-        self.extensions = enabled = registry.on(settings)
-        self.token_hook = next((hook for each in enabled if (hook := each.token_hook())), None)
-        self.operation_checks = dict(chain.from_iterable(each.operation_checks().items() for each in enabled))
-        self.admission_hooks = tuple(asks for each in enabled if (asks := each.admission_hook()))
+        self.extensions = extensions = registry.on(settings)
+        self.token_hook = next((hook for each in extensions if (hook := each.token_hook())), None)
+        self.operation_checks = dict(
+            chain.from_iterable(each.operation_checks().items() for each in extensions)
+        )
+        self.admission_hooks = tuple(hook for each in extensions if (hook := each.admission_hook()))
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -91,7 +94,7 @@ def make_database(
     size: int = SIZE,
     has_timeouts: bool = True,
 ) -> Database:
-    """Raises `NotRunningError`."""
+    """Return the database of the settings. Raises `NotRunningError`."""
     return Database(
         settings.find_database(),
         prepare=settings.db_prepare,

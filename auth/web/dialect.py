@@ -46,16 +46,16 @@ def list_of_clients(body: Body) -> Body:
 
 def client(body: Body) -> Body:
     """Omit the grants that the client for Python cannot read."""
-    read = ("authorization_code", "refresh_token")
-    return body | {"grant_types": [name for name in body["grant_types"] if name in read]}
+    supported = ("authorization_code", "refresh_token")
+    return body | {"grant_types": [name for name in body["grant_types"] if name in supported]}
 
 
 def list_of_entries(body: Body) -> list[Body]:
-    own = ("id", "at", "ip")
+    columns = ("id", "at", "ip")
     return [
         {
             "id": entry["id"],
-            "payload": {name: value for name, value in entry.items() if name not in own},
+            "payload": {name: value for name, value in entry.items() if name not in columns},
             "created_at": entry["at"],
             "ip_address": entry["ip"] or "",
         }
@@ -137,16 +137,16 @@ def _rewrite(response: Response) -> Response:
         return response
     if response.status_code >= 400:
         return _rewrite_error(response, body)
-    write = g.route.writes_dialect
-    written = write(body) if write else body
-    if isinstance(written, dict):
-        if "action_link" in written:
-            path, _, query = written["action_link"].partition("?")
-            written["action_link"] = f"{path}?{urlencode(parse_qsl(query), safe=':/')}"
-        if isinstance(written.get("user"), dict):
-            written["user"] = _user(written["user"])
-        written = _user(written)
-    response.set_data(json.dumps(written))
+    translate = g.route.writes_dialect
+    translation = translate(body) if translate else body
+    if isinstance(translation, dict):
+        if "action_link" in translation:
+            path, _, query = translation["action_link"].partition("?")
+            translation["action_link"] = f"{path}?{urlencode(parse_qsl(query), safe=':/')}"
+        if isinstance(translation.get("user"), dict):
+            translation["user"] = _user(translation["user"])
+        translation = _user(translation)
+    response.set_data(json.dumps(translation))
     return response
 
 
@@ -168,11 +168,11 @@ def _identity(identity: Body, user: Body) -> Body:
     provider, data = identity["provider"], identity["identity_data"]
     if provider == "phone":
         data = data | {"phone": _digits(data["phone"])}
-    verified = {
+    flags = {
         f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in ADDRESS_KINDS
     }
-    signed_in = identity["last_sign_in_at"] or identity["created_at"]
-    return _without_null(identity | {"identity_data": verified | data, "last_sign_in_at": signed_in})
+    last_sign_in_at = identity["last_sign_in_at"] or identity["created_at"]
+    return _without_null(identity | {"identity_data": flags | data, "last_sign_in_at": last_sign_in_at})
 
 
 def _without_null(members: Body) -> Body:

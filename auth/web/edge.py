@@ -24,30 +24,30 @@ from auth.web.input import refuse_body
 _Write = Callable[[bytes], object]
 
 log = structlog.get_logger()
-_refused = ThrottledLog("origin_not_allowed")
+_origin_log = ThrottledLog("origin_not_allowed")
 
 PREFIX = "/auth/v1"
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 # Everything except pages has this policy: data, styles, scripts and redirects.
 NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-_DIALECT = "HTTP_X_SUPABASE_API_VERSION"
+_DIALECT_HEADER = "HTTP_X_SUPABASE_API_VERSION"
 # The key in the environ for whether the request is in the dialect of the Supabase clients.
-_SPOKEN = "latchkey.in_dialect"
-_FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
+_IN_DIALECT = "latchkey.in_dialect"
+_FORWARDED_HEADERS = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 # Headers that routes without a limit parse item by item: 32 KB take up to 58 ms, the first KB 2 ms.
-_LISTS = {"HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "CONTENT_TYPE", "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"}
+_LIST_HEADERS = {"HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "CONTENT_TYPE", "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"}
 _LONGEST_LIST = 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
 _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
 _LONGEST_ORIGIN = 255
 # Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
 _WITHOUT_CORS = re.compile(r"/(authorize|(providers/[^/]+/)?callback|oauth/(authorize|continue))")
-_ALLOWED = "apikey, authorization, content-type, x-client-info, x-request-id, x-supabase-api-version"
+_ALLOWED_HEADERS = "apikey, authorization, content-type, x-client-info, x-request-id, x-supabase-api-version"
 # Further header names in a preflight are echoed.
 _NAMES_OF_HEADERS = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'+.^_`|~0-9A-Za-z-]+)*")
 _LONGEST_NAMES = 1024
-_EXPOSED = (
+_EXPOSED_HEADERS = (
     "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
     f"Retry-After, X-Request-Id, X-Total-Count, Link, {dialect.VERSION_HEADER}"
 )
@@ -60,16 +60,16 @@ class Edge:
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
-        # Bound once: the proxy would make a logger for each line.
+        # Bind the logger once: the proxy would make one for each line.
         self._log = log.bind()
         # Gets the method, the status and the seconds of each request, if metrics are on.
         self.count: Callable[[str, int, float], None] | None = None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         _find_route(environ)
-        for name in _LISTS & environ.keys():
+        for name in _LIST_HEADERS & environ.keys():
             environ[name] = environ[name][:_LONGEST_LIST]
-        for name in _FORWARDED & environ.keys():
+        for name in _FORWARDED_HEADERS & environ.keys():
             # No address has a quotation mark. A client's single one would hide what proxies append.
             environ[name] = environ[name].replace('"', "")
         began_at = time.perf_counter()
@@ -132,8 +132,8 @@ def _find_route(environ: WSGIEnvironment) -> None:
     path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
     if path == PREFIX or path.startswith(PREFIX + "/"):
         path, root = path[len(PREFIX) :] or "/", root + PREFIX
-    environ[_SPOKEN] = _DIALECT in environ or root.endswith(PREFIX)
-    if environ[_SPOKEN] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
+    environ[_IN_DIALECT] = _DIALECT_HEADER in environ or root.endswith(PREFIX)
+    if environ[_IN_DIALECT] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
         path = path[:-1]
     environ["PATH_INFO"], environ["SCRIPT_NAME"] = path, root
 
@@ -150,18 +150,18 @@ def _begin(app: Flask) -> Response | None:
         "network": network,
         "user_agent": environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None,
     }
-    if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
+    if not is_public and not _FORWARDED_HEADERS.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
-    # Before the first refusal, which it translates.
-    if environ[_SPOKEN]:
+    # Begin before the first refusal: the dialect translates it.
+    if environ[_IN_DIALECT]:
         dialect.begin()
     # RFC 9112, section 3.2. gunicorn joins repeated headers with commas.
     host, is_optional = environ.get("HTTP_HOST"), environ["SERVER_PROTOCOL"] == "HTTP/1.0"
     if not _HOST.fullmatch(host or "") and not (host is None and is_optional):
         raise ApiError("http.validation_failed", "Host: must be one host")
-    edge()
+    refuse_foreign_page()
     refuse_body()
-    # The browser then sends the request, and shows the 404.
+    # After this answer to its preflight, the browser sends the request, and shows the 404.
     return Response() if request.routing_exception and _is_preflight() else None
 
 
@@ -174,7 +174,7 @@ def _warn_about_proxy() -> None:
     )
 
 
-def edge() -> None:
+def refuse_foreign_page() -> None:
     """Refuse requests that a page of another origin makes a browser send (rule 32 of docs/rules.md)."""
     request, route = current_request(), current_g().route
     environ = request.environ
@@ -216,12 +216,14 @@ def _end(response: Response) -> Response:
         return response
     if is_public or _is_allowed(response, origin):
         headers["Access-Control-Allow-Origin"] = origin
-        headers["Access-Control-Expose-Headers"] = _EXPOSED
+        headers["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
         if request.method == "OPTIONS":
             names = request.headers.get("Access-Control-Request-Headers", "")
             # Headers that clients add grant nothing.
             is_good = len(names) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(names)
-            headers["Access-Control-Allow-Headers"] = names if is_good else "" if is_public else _ALLOWED
+            headers["Access-Control-Allow-Headers"] = (
+                names if is_good else "" if is_public else _ALLOWED_HEADERS
+            )
             headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
             headers["Access-Control-Max-Age"] = "3600"  # seconds
     return response
@@ -243,4 +245,4 @@ def _is_preflight() -> bool:
 
 def _log_refusal(origin: str | None) -> None:
     reason = "no setting names this origin: add it to AUTH_CORS_ORIGINS"
-    _refused.count(origin=(origin or "")[:_LONGEST_ORIGIN], reason=reason)
+    _origin_log.count(origin=(origin or "")[:_LONGEST_ORIGIN], reason=reason)

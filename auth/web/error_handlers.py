@@ -23,7 +23,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
-_queue_full = ThrottledLog("hashing_queue_full")
+_queue_log = ThrottledLog("hashing_queue_full")
 _CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
@@ -40,9 +40,9 @@ _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 def as_api_error(error: Exception) -> ApiError:
     # str(error) is left out: Postgres quotes the values of the row in its DETAIL.
     frames = traceback.extract_tb(error.__traceback__)
-    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     message = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
-    log.error("unexpected_failure", error=type(error).__name__, said=message, where=where)
+    log.error("unexpected_failure", error=type(error).__name__, said=message, where=places)
     return ApiError("unexpected_failure", request_id=g.request_id)
 
 
@@ -111,5 +111,5 @@ def _weak_password(error: WeakPassword) -> ApiError:
 
 @as_api_error.register
 def _too_many_waiting(_error: TooManyWaiting) -> ApiError:
-    _queue_full.count()
+    _queue_log.count()
     return unavailable("hashing.service_unavailable")

@@ -11,7 +11,7 @@ from auth.web.application import JsonResponse
 T = TypeVar("T")
 # The realm of challenges in WWW-Authenticate (RFC 9110, section 11.5).
 REALM = 'realm="latchkey"'
-# Errors of RFC 6749 and RFC 6750 by error_code or HTTP status; of other ones, the request is invalid.
+# Errors of RFC 6749 and RFC 6750 by error_code or HTTP status. Any other is `invalid_request`.
 _OAUTH_ERRORS: dict[str | int, str] = {
     "hook_refused": "access_denied",
     "insufficient_scope": "insufficient_scope",
@@ -294,6 +294,7 @@ def oauth_members(error: ApiError) -> dict[str, str]:
 
 
 def envelope(error: ApiError) -> Response:
+    """Return the response of an error, and note the reason for the log."""
     g.refused_because = error.reason
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     body |= {"details": error.details} if error.details else {}

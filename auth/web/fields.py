@@ -177,7 +177,7 @@ Phone = _address(addresses.canonical_phone)
 TypedText = _field(lambda value: normalize.trimmed(_text(value)))
 TypedEmail = _address(addresses.canonical_typed_email)
 TypedPhone = _address(addresses.canonical_typed_phone)
-# Remove separators: people also type the codes that they send by programs.
+# Without separators: users of applications type codes too.
 Code = _field(_code)
 ShortCode = _field(functools.partial(_code, most=256))
 # Items of a form's field, one per line or separated by spaces.
@@ -189,7 +189,7 @@ Name = _field(functools.partial(_name, most=80))
 OptionalName = _field(functools.partial(_name, most=80, may_be_empty=True))
 # The database limits the size, which a merge may also exceed.
 Metadata = _checked(lambda value: isinstance(value, dict), "must be an object")
-# Otherwise callers without a credential could fill the disk.
+# Small, or callers without a credential could fill the disk.
 StrangersMetadata = _object(1)
 # Attestations with certificates take a few KiB.
 Credential = _object(64)
@@ -200,7 +200,7 @@ Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
     "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)),
 )
-# The constraints of the tables, too.
+# The tables have the same constraints.
 MemberRole = _matching(
     r"[a-z][a-z0-9_-]{0,31}", "must be a lower-case word of at most 32 letters, digits, _ and -"
 )
@@ -290,7 +290,7 @@ def Choice(*choices: str, **kwargs: object) -> Function:
 
 
 def Choices(*choices: str, **kwargs: object) -> Function:
-    """A list of choices; loads in their order, without duplicates."""
+    """A list of choices. It is loaded in their order, without duplicates."""
 
     def load(value: object) -> list[str]:
         if not (isinstance(value, list) and value and all(item in choices for item in value)):

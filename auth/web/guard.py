@@ -24,7 +24,7 @@ from auth.web.declarations import Scope, says
 from auth.web.errors import ApiError
 from sql import acts, queries
 
-_key_refused = ThrottledLog("service_role_key_not_valid")
+_key_log = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would allow several spellings of a token.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
@@ -102,7 +102,7 @@ def _admit_user() -> None:
 
 def _admit_user_or_operator() -> None:
     # A server that hands on what its user sent may send its own key as `apikey`.
-    if not _admits_service_role(decides=bool(_single_header("Authorization"))) and not _admits_admin_key():
+    if not _try_service_role(decides=bool(_single_header("Authorization"))) and not _try_admin_key():
         _admit_user()
 
 
@@ -128,7 +128,7 @@ def _admit_client() -> None:
         raise ApiError("bad_jwt") from None
 
 
-def _admits_service_role(*, decides: bool = False) -> bool:
+def _try_service_role(*, decides: bool = False) -> bool:
     """Accept the service role key or its JWT, and return whether the request has one.
 
     If Authorization `decides`, a key in `apikey` does not count.
@@ -140,7 +140,7 @@ def _admits_service_role(*, decides: bool = False) -> bool:
         return True
     # Clients with a session also send the JWT of the service role as `apikey`.
     jwt = credential if authorization else apikey
-    return latchkey.settings.service_role_jwt and _admits_service_role_jwt(jwt)
+    return latchkey.settings.service_role_jwt and _try_service_role_jwt(jwt)
 
 
 def _credential(authorization: str) -> str:
@@ -153,7 +153,7 @@ def _admit_administrator() -> None:
     """Accept the service role key, administrative keys of the route's scope and, unless the level requires a
     key, current administrators.
     """
-    if _admits_service_role() or _admits_admin_key():
+    if _try_service_role() or _try_admin_key():
         return
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
     try:
@@ -165,7 +165,7 @@ def _admit_administrator() -> None:
         if error.error_code == "bad_jwt":
             # AUTH_SERVICE_ROLE_JWT allows JWTs of other services.
             reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
-            _key_refused.count(reason=reason)
+            _key_log.count(reason=reason)
         raise
     is_admin = current_asked().live_caller().role == "admin"
     if g.level == Level.SERVICE_ROLE:
@@ -174,7 +174,7 @@ def _admit_administrator() -> None:
         raise ApiError("not_admin")
 
 
-def _admits_admin_key() -> bool:
+def _try_admin_key() -> bool:
     """Accept an administrative key, and return whether the request has one."""
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
     key = _credential(authorization) if authorization else apikey
@@ -225,7 +225,7 @@ def has_administrator_credentials() -> bool:
     """Whether a request to a public route has the credentials of an administrator."""
     actor = g.actor
     try:
-        if _admits_service_role():
+        if _try_service_role():
             return True
         caller = latchkey.access_tokens.verify(_credential(_single_header("Authorization")))
     except InvalidAccessToken:
@@ -302,7 +302,7 @@ def _single_header(name: str) -> str:
     return value
 
 
-def _admits_service_role_jwt(token: str) -> bool:
+def _try_service_role_jwt(token: str) -> bool:
     """Accept a JWT of the service role, and return whether it is one."""
     try:
         jwt = latchkey.access_tokens.service_role(token)

@@ -21,8 +21,8 @@ from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import Input
 
-_redirect_refused = ThrottledLog("redirect_not_allowed")
-_challenge_refused = ThrottledLog("code_challenge_not_valid")
+_redirect_log = ThrottledLog("redirect_not_allowed")
+_challenge_log = ThrottledLog("code_challenge_not_valid")
 
 # The messages of marshmallow about the fields of an object, by their names.
 _Errors: TypeAlias = "list[str] | Mapping[str, _Errors]"
@@ -88,7 +88,7 @@ Shape: TypeAlias = type[Schema] | Schema
 
 
 @functools.cache
-def _made(shape: type[Schema]) -> Schema:
+def _schema_of(shape: type[Schema]) -> Schema:
     """Make a schema once: it copies and binds each of its fields."""
     return shape()
 
@@ -136,7 +136,7 @@ def allowed_redirect(asked: Asked, url: str) -> str:
     with suppress(ValueError):
         host = (urlsplit(url).hostname or "")[:255]
     reason = "neither at the origin of AUTH_SITE_URL nor on AUTH_REDIRECT_ALLOW_LIST"
-    _redirect_refused.count(host=host, reason=reason, **({"target": target} if target else {}))
+    _redirect_log.count(host=host, reason=reason, **({"target": target} if target else {}))
     if is_local and not asked.in_dialect:
         details = "redirect_to: must be at the origin of AUTH_SITE_URL or on AUTH_REDIRECT_ALLOW_LIST"
         raise ApiError("validation_failed", details)
@@ -153,7 +153,7 @@ def canonical_id(text: str, key: str) -> str:
 
 def check(shape: Shape, values: Mapping[str, object], *, in_dialect: bool = False) -> dict[str, Any]:
     """Return what a schema loads. Refuse a form or query that repeats a field."""
-    schema = shape if isinstance(shape, Schema) else _made(shape)
+    schema = shape if isinstance(shape, Schema) else _schema_of(shape)
     if isinstance(values, MultiDict):
         for name in schema.fields:
             if len(values.getlist(name)) > 1:
@@ -167,11 +167,11 @@ def check(shape: Shape, values: Mapping[str, object], *, in_dialect: bool = Fals
     except ValidationError as error:
         problems = list(_messages(error.normalized_messages()))
     if reason := dict(problems).get("code_challenge"):
-        _challenge_refused.count(reason=f"code_challenge: {reason}")
+        _challenge_log.count(reason=f"code_challenge: {reason}")
     details = "; ".join(f"{name}: {message}" for name, message in problems)
-    own = (message for _, message in problems if isinstance(message, Requirement))
-    wrong = next(own, Requirement())
-    raise ApiError(wrong.key, details, most=wrong.most)
+    requirements = (message for _, message in problems if isinstance(message, Requirement))
+    requirement = next(requirements, Requirement())
+    raise ApiError(requirement.key, details, most=requirement.most)
 
 
 def _messages(errors: Mapping[str, _Errors], *path: str) -> Iterator[tuple[str, str]]:

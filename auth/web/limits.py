@@ -31,7 +31,7 @@ from auth.web.errors import ApiError
 from auth.web.input import whole_body
 from sql import queries
 
-_storage_failed = ThrottledLog("rate_limit_storage_failed")
+_storage_log = ThrottledLog("rate_limit_storage_failed")
 _REDIS_TIMEOUT = 0.5  # seconds
 # The operations of each `AUTH_RATE_LIMIT_<NAME>`. Two never share a window.
 OPERATIONS = {
@@ -70,7 +70,9 @@ OPERATIONS = {
     "console": ["administer", "confirm_administration"],
     "captcha": ["make_challenge"],
 }  # fmt: skip
-_SETTINGS = {operation: f"rate_limit_{name}" for name, of in OPERATIONS.items() for operation in of}
+_SETTINGS = {
+    operation: f"rate_limit_{name}" for name, operations in OPERATIONS.items() for operation in operations
+}
 
 
 class PostgresStorage(Storage):
@@ -127,9 +129,9 @@ class OptionalRedis(RedisStorage):
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         try:
             return super().incr(key, expiry, amount)
-        except (StorageError, TypeError, ValueError) as error:  # or it answers with no number
+        except (StorageError, TypeError, ValueError) as error:  # or its answer is not a number
             reason = "Redis does not respond: requests are not limited"
-            _storage_failed.count(reason=reason, error=str(error))
+            _storage_log.count(reason=reason, error=str(error))
             g.is_uncounted = True
             return 0
 
@@ -211,7 +213,7 @@ def headers(status: int) -> list[tuple[str, str]]:
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(LimitWindow(limit.limit.amount, max(0, limit.remaining), seconds))
     except (StorageError, psycopg2.Error) as error:
-        _storage_failed.count(reason="a count could not be read: no rate-limit headers", error=str(error))
+        _storage_log.count(reason="a count could not be read: no rate-limit headers", error=str(error))
     if not windows:
         return []
     tightest = min(windows, key=lambda window: window.remaining)

@@ -54,28 +54,28 @@ def crypt_rn() -> CryptRn | None:
     return None
 
 
-def choose(of_system: CryptRn | None) -> Hash:
+def choose(crypt: CryptRn | None) -> Hash:
     """Return the bcrypt of libxcrypt if the system has it, and its hashes of samples are the package's."""
-    if of_system is None:
+    if crypt is None:
         return bcrypt.hashpw
-    of_library = partial(_of_library, of_system)
+    hash_by_libxcrypt = partial(_hash_by_libxcrypt, crypt)
     inputs = [(sample, version + _SAMPLE_SETTING) for sample, version in zip(_SAMPLES, cycle(_VERSIONS))]
     with suppress(ValueError):
-        if all(of_library(*each) == bcrypt.hashpw(*each) for each in inputs):
-            return of_library
+        if all(hash_by_libxcrypt(*each) == bcrypt.hashpw(*each) for each in inputs):
+            return hash_by_libxcrypt
     structlog.get_logger().warning("libxcrypt_not_used", reason="its bcrypt hashes are not the package's")
     return bcrypt.hashpw
 
 
-def _of_library(of_system: CryptRn, password: bytes, setting: bytes) -> bytes:
+def _hash_by_libxcrypt(crypt: CryptRn, password: bytes, setting: bytes) -> bytes:
     # Under `$2a$`, libxcrypt gives some passwords with bytes above 0x7f a hash that no other bcrypt gives.
-    plain = b"$2b$" + setting[4:]
+    setting_2b = b"$2b$" + setting[4:]
     data = ctypes.create_string_buffer(_DATA_BYTES)
     try:
-        hashed = of_system(password, plain, data, _DATA_BYTES)
+        hashed = crypt(password, setting_2b, data, _DATA_BYTES)
     finally:
         ctypes.memset(data, 0, _DATA_BYTES)
     # The package refuses stray bits in a salt, which libxcrypt drops.
-    if hashed is None or hashed[:_SETTING_BYTES] != plain[:_SETTING_BYTES]:
+    if hashed is None or hashed[:_SETTING_BYTES] != setting_2b[:_SETTING_BYTES]:
         raise ValueError("Invalid salt")
     return setting[:4] + hashed[4:]

@@ -83,22 +83,24 @@ _SPELLINGS = [
 ]
 
 
-def kind_of(password: str, own: Collection[str] = ()) -> str | None:
+def kind_of(password: str, own_words: Collection[str] = ()) -> str | None:
     """Return why a password in lower case is easy to guess: `calendar`, `keyboard` or `common`; else None.
 
-    `own` are words of the service and the user that count as common, with up to four characters elsewhere.
+    `own_words` are of the service and the user. They count as common, with up to four characters elsewhere.
     """
     cores = {password, *_cores(password)}
     if any(_REPETITION.fullmatch(core) for core in cores if core.isalpha() or len(core) >= _LEAST_PASSWORD):
         return "common"
-    if any(word in password and len(password) <= len(word) + _MOST_LEET for word in own):
+    if any(word in password and len(password) <= len(word) + _MOST_LEET for word in own_words):
         return "common"
     # No recursion: the time would grow exponentially.
     for unit in {_unit(core) for core in cores} - cores:
         cores |= {unit, *_cores(unit)}
     spellings = {spelling for core in cores for spelling in (core, *map(core.translate, _SPELLINGS))}
     kind = next((kind for kind, words in _WORDS.items() if not words.isdisjoint(spellings)), None)
-    return kind or ("common" if not spellings.isdisjoint(own) or any(map(_is_common, spellings)) else None)
+    return kind or (
+        "common" if not spellings.isdisjoint(own_words) or any(map(_is_common, spellings)) else None
+    )
 
 
 def _is_common(word: str) -> bool:

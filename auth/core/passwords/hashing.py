@@ -33,7 +33,7 @@ _BASE64 = bytes.maketrans(
     (string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode(),
     ("./" + string.ascii_uppercase + string.ascii_lowercase + string.digits).encode(),
 )
-# Without stray bits in the last characters of salt and digest, which bcrypt refuses.
+# bcrypt refuses stray bits in the last characters of salt and digest.
 _BCRYPT = re.compile(
     rf"({_SCHEME}|\$wp|bcrypt_sha256|)"
     r"(\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])"
@@ -70,7 +70,7 @@ class Passwords:
         self._dummy_hash = _SCHEME + bcrypt_hash.hashpw(password, setting).decode()
         # Hashes that a log-in does not renew: they have the current scheme and cost, and belong to no
         # sign-up.
-        self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
+        self.lasting_form = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
         self.threads = HashingThreads()
         self._admission = self.threads.semaphore(_ADMITTED)
         # Requests in the queue or waiting for it, and refused ones. Exact under gevent.
@@ -106,29 +106,29 @@ class Passwords:
         self._admission.release()
         self.queue_length -= 1
 
-    def hash(self, password: str, signs_up: str | None = None) -> str:
-        """Hash a password.
+    def hash(self, password: str, address: str | None = None) -> str:
+        """Hash a password, with an `address` for its sign-up.
 
         Until the first log-in, equal passwords of an address's sign-ups get equal hashes.
         """
         prepared = _inputs(password.encode(), _SCHEME)[0]
         salt = os.urandom(_SALT_BYTES)
-        if signs_up:
-            salt = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
+        if address:
+            salt = self._sign_up_salts.macs(address, "")[0][:_SALT_BYTES]
         setting = _SETTING % (self._cost, base64.b64encode(salt).translate(_BASE64, b"="))
         with self.queue():
             hashed = self.threads.run(lambda: bcrypt_hash.hashpw(prepared, setting)).decode()
-        # The prefix of another version of bcrypt, which computes the same.
-        return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if signs_up else hashed)
+        # Mark it with the prefix of another version of bcrypt, which computes the same.
+        return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if address else hashed)
 
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password.
 
         Takes equally long for a user without one, and at least as long for a foreign hash.
         """
-        checked = password_hash or self._dummy_hash
+        compared = password_hash or self._dummy_hash
         with self.queue():
-            matches = self.threads.run(lambda: self._matches(password.encode(), checked))
+            matches = self.threads.run(lambda: self._matches(password.encode(), compared))
         return matches and password_hash is not None
 
     def stored_form(self, notation: str) -> str:
@@ -160,34 +160,34 @@ class Passwords:
         rounds = len(_inputs(password, _SCHEME)) << self._cost
         match = _BCRYPT.fullmatch(password_hash)
         if match is None:
-            began, matches = time.thread_time(), False
+            began_at, matches = time.thread_time(), False
             # Release 0.2.0 imported short digests, which other passwords match too.
             with suppress(UnusableHash):
                 matches = legacy.read(password_hash).matches(password)
-            _fill(rounds, time.thread_time() - began)
+            _fill(rounds, time.thread_time() - began_at)
             return matches
         inputs, bcrypt = _inputs(password, match[1]), match[2].encode()
-        matching = [hmac.compare_digest(bcrypt_hash.hashpw(each, bcrypt), bcrypt) for each in inputs]
-        if missing := max(0, rounds - (len(inputs) << int(match[3]))):
-            _fill(missing)
-        return any(matching)
+        results = [hmac.compare_digest(bcrypt_hash.hashpw(each, bcrypt), bcrypt) for each in inputs]
+        if rounds_left := max(0, rounds - (len(inputs) << int(match[3]))):
+            _fill(rounds_left)
+        return any(results)
 
 
-def _fill(rounds: int, foreign: float = 0.0) -> None:
+def _fill(rounds: int, foreign_seconds: float = 0.0) -> None:
     """Compute bcrypt for the time of a number of rounds, minus the CPU seconds of another scheme.
 
     The time of a round is measured meanwhile, because a fixed ratio between schemes was wrong by up to 46 %.
     At cost 10 the check then takes 1 to 4 % longer than one of ours, which itself varies by 4 %.
     """
-    filled, began = 0, time.thread_time()
-    missing: float = max(rounds >> 4, 1 << _LEAST_COST) if foreign else rounds
-    while missing >= (1 << _LEAST_COST) / 2:
-        cost = max(int(missing).bit_length() - 1, _LEAST_COST)
+    rounds_done, began_at = 0, time.thread_time()
+    rounds_left: float = max(rounds >> 4, 1 << _LEAST_COST) if foreign_seconds else rounds
+    while rounds_left >= (1 << _LEAST_COST) / 2:
+        cost = max(int(rounds_left).bit_length() - 1, _LEAST_COST)
         bcrypt_hash.hashpw(b"", _SETTING % (cost, _FILLING_SALT))
-        filled += 1 << cost
+        rounds_done += 1 << cost
         # On a coarse clock (gVisor's ticks are 10 ms) both may seem to take no time.
-        per_round = (time.thread_time() - began) / filled
-        missing = rounds - filled - (foreign / per_round if per_round else 0)
+        seconds_per_round = (time.thread_time() - began_at) / rounds_done
+        rounds_left = rounds - rounds_done - (foreign_seconds / seconds_per_round if seconds_per_round else 0)
 
 
 def _inputs(password: bytes, scheme: str) -> list[bytes]:

@@ -57,10 +57,10 @@ class LeakedFile:
                 if not count or size != _HEADER.size + count * _SIZE:
                     raise _problem(path, f"has {size} bytes, not those of {count} hashes")
                 # The mapping lives as long as the object. Replacing the file does not change its pages.
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise _problem(path, f"cannot be read ({error.strerror})") from None
-        self._path, self._hashes = path, memoryview(mapped)[_HEADER.size :].cast("Q")
+        self._path, self._hashes = path, memoryview(mapping)[_HEADER.size :].cast("Q")
 
     def contains(self, password: str) -> bool:
         number = number_of(hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest())
@@ -93,19 +93,19 @@ def write(path: Path, numbers: Iterable[int]) -> int:
         parts = [stack.enter_context(tempfile.TemporaryFile(dir=path.parent)) for _ in range(_PARTS)]
         pending = [array("Q") for _ in parts]
         for number in numbers:
-            first = number >> 56
-            pending[first].append(number)
-            if len(pending[first]) >= _PENDING:
-                pending[first].tofile(parts[first])
-                pending[first] = array("Q")
+            index = number >> 56
+            pending[index].append(number)
+            if len(pending[index]) >= _PENDING:
+                pending[index].tofile(parts[index])
+                pending[index] = array("Q")
         draft = stack.enter_context(files.replacing(path))
         os.fchmod(draft.fileno(), _READABLE)
         draft.write(bytes(_HEADER.size))
         count, digest = 0, hashlib.sha256()
         for part, rest in zip(parts, pending, strict=True):
             part.seek(0)
-            of_part = array("Q", part.read()) + rest
-            body = array("Q", (number for number, _ in groupby(sorted(of_part)))).tobytes()
+            part_numbers = array("Q", part.read()) + rest
+            body = array("Q", (number for number, _ in groupby(sorted(part_numbers)))).tobytes()
             count += len(body) // _SIZE
             digest.update(body)
             draft.write(body)

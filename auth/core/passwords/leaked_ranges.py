@@ -28,8 +28,8 @@ PREFIXES = 1 << 4 * _DIGITS
 _LINE = re.compile(r"([0-9A-Fa-f]{35}):([0-9]{1,12})")
 # Per worker: a slow API must not occupy all requests.
 _semaphore = threading.BoundedSemaphore(50)
-_failed = ThrottledLog("leaked_passwords_not_asked")
-# For `fetch`: ranges per connection, concurrent connections, tries, and seconds for the ranges of one.
+_failure_log = ThrottledLog("leaked_passwords_not_asked")
+# For `fetch`: ranges per connection, concurrent connections, tries, and seconds for a connection's ranges.
 _BATCH, _CONNECTIONS, _TRIES, _PATIENCE = 64, 32, 4, 100.0
 
 
@@ -63,7 +63,7 @@ class RangeApi:
                 _semaphore.release()
         except (requests.RequestException, OSError, _NoList) as error:
             self.failures += 1
-            _failed.count(reason=_reason(error))
+            _failure_log.count(reason=_reason(error))
             return False
         return any(suffix == sha1[_DIGITS:] for suffix, _ in counts)
 

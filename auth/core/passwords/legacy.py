@@ -135,13 +135,13 @@ def _scrypt(match: re.Match[str]) -> ForeignHash:
 
 def _firebase(match: re.Match[str]) -> ForeignHash:
     """Firebase's scrypt (github.com/firebase/scrypt): the derived key encrypts the project's signer key."""
-    separator, plain, salt = (decode(text or "") for text in match.groups()[3:6])
+    separator, signer_key, salt = (decode(text or "") for text in match.groups()[3:6])
     signature = _digest(match[7])
     rounds, memory, derive = _scrypt_derivation(match, salt + separator, 32)
 
     def matches(password: bytes) -> bool:
         encryptor = Cipher(algorithms.AES(derive(password)), modes.CTR(bytes(16))).encryptor()
-        return hmac.compare_digest(encryptor.update(plain) + encryptor.finalize(), signature)
+        return hmac.compare_digest(encryptor.update(signer_key) + encryptor.finalize(), signature)
 
     return ForeignHash(rounds, memory, matches)
 
@@ -242,7 +242,9 @@ def from_keycloak(credential: Mapping[str, Any]) -> str:
         parameters = {name: values[0] for name, values in data["additionalParameters"].items()}
         kind, memory, lanes = parameters["type"], parameters["memory"], parameters["parallelism"]
         if parameters["version"] == "1.3":
-            return f"$argon2{kind}$v=19$m={memory},t={iterations},p={lanes}${_plain(salt)}${_plain(value)}"
+            return (
+                f"$argon2{kind}$v=19$m={memory},t={iterations},p={lanes}${_unpadded(salt)}${_unpadded(value)}"
+            )
     raise UnusableHash(f"password_hash has no supported scheme: {algorithm}")
 
 
@@ -255,8 +257,8 @@ def from_firebase(value: str, salt: str, hash_config: Mapping[str, str]) -> str:
 
 
 def _pbkdf2_form(digest: str, iterations: object, salt: str, value: str) -> str:
-    return f"$pbkdf2-{digest}$i={iterations}${_plain(salt)}${_plain(value)}"
+    return f"$pbkdf2-{digest}$i={iterations}${_unpadded(salt)}${_unpadded(value)}"
 
 
-def _plain(text: str) -> str:
+def _unpadded(text: str) -> str:
     return encode(decode(text))

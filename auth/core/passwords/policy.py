@@ -54,8 +54,8 @@ def check_strength(
         problems["characters"] = f"contain at least one character of each: {', '.join(missing)}"
     if settings.password_common_check:
         folded = password.casefold()
-        own = _own_words(settings, own_addresses)
-        guessed = "own" if folded in own_addresses else guessable.kind_of(folded, own)
+        own_words = _own_words(settings, own_addresses)
+        guessed = "own" if folded in own_addresses else guessable.kind_of(folded, own_words)
     if guessed:
         problems["common"] = _REQUIREMENTS[guessed]
     if not problems and leaked and leaked.when_chosen(password):

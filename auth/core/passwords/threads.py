@@ -37,10 +37,10 @@ class HashingThreads:
         return self._make_pool and self._make_pool()
 
     def run(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns."""
+        """Run `work` in the pool, if there is one, and return its result."""
         if self._pool is None:
             return work()
-        if len(self._pool) == 0:  # running and waiting ones
+        if len(self._pool) == 0:  # no hash runs or waits
             self._moved_at = time.monotonic()
         result: T = self._pool.apply(self._derive, (work,))
         return result

@@ -26,16 +26,18 @@ from auth.core.tokens.signing_keys import SECOND_STEP, Key, all_keys, second_ste
 
 TYPE = "JWT"
 # Claims of the tokens of OAuth clients (RFC 9068), and of ID tokens.
-_NOT_OF_SESSIONS = {"client_id", "nonce"}
+_CLIENT_CLAIMS = {"client_id", "nonce"}
+_TOKEN_CLAIMS = {"iss", "sub", "aud", "exp", "iat", "jti"}
 # Claims of the token and its sign-in, not of the user.
-_OF_TOKENS = {"iss", "sub", "aud", "exp", "iat", "jti"}
-_NOT_OF_USERS = _OF_TOKENS | {"session_id", "aal", "next_aal", "amr", "api_key_id", "scope", "organizations"}
+_SIGN_IN_CLAIMS = _TOKEN_CLAIMS | {
+    "session_id", "aal", "next_aal", "amr", "api_key_id", "scope", "organizations"
+}  # fmt: skip
 LACKS_STEP = "aal0"  # the level of tokens of the audience `second_step`, also used by `lacks_level`
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")
-_BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
+_NO_CHECKS: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
 REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
-_TIMES = ("iat", "exp")
+_TIME_CLAIMS = ("iat", "exp")
 
 log = structlog.get_logger()
 
@@ -81,7 +83,7 @@ class AccessTokens:
 
     def __init__(self, settings: Settings) -> None:
         self._issuer, self._audience = settings.jwt_issuer, settings.jwt_audience
-        self._added = settings.token_claims
+        self._claim_paths = settings.token_claims
         self._is_hooked = bool(settings.hook_custom_access_token)
         self.lifetime = settings.access_token_lifetime
         self._source: Any = None
@@ -104,10 +106,10 @@ class AccessTokens:
         self._signing_key = signing_key(self.keys)
 
     def compose(
-        self, user: Mapping[str, object], issued_at: int, own: Mapping[str, object]
+        self, user: Mapping[str, object], issued_at: int, sign_in: Mapping[str, object]
     ) -> dict[str, Any]:
-        """Return a token's claims. `issued_at` is in Unix seconds; `own` are the claims about the sign-in."""
-        extra = evaluate(self._added, user, own) if self._added else {}
+        """Return a token's claims. `issued_at` is in Unix seconds; `sign_in` is its part about the sign-in."""
+        extra = evaluate(self._claim_paths, user, sign_in) if self._claim_paths else {}
         if extra is None:
             log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)
         return {
@@ -124,7 +126,7 @@ class AccessTokens:
             "user_metadata": user["user_metadata"],
             "role": user["role"],
             "is_anonymous": user["is_anonymous"],
-            **own,
+            **sign_in,
         }
 
     def sign(self, claims: Mapping[str, object]) -> str:
@@ -142,8 +144,8 @@ class AccessTokens:
         aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims.get("aal")
         if not isinstance(aal, str):
             raise InvalidAccessToken("a claim is missing or malformed")
-        opened_by = providers_in(claims.get("amr"))
-        return Caller(*_ids(claims, "session_id"), claims["exp"], aal, providers=opened_by)
+        providers = providers_in(claims.get("amr"))
+        return Caller(*_ids(claims, "session_id"), claims["exp"], aal, providers=providers)
 
     def verify_of_api_key(self, token: str) -> KeyCaller:
         """Return the caller of an API key's access token. Raises `InvalidAccessToken`."""
@@ -155,7 +157,7 @@ class AccessTokens:
     def claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`."""
         claims = jws.verify(token, self._key, self._issuer)
-        if not _NOT_OF_SESSIONS.isdisjoint(claims):
+        if not _CLIENT_CLAIMS.isdisjoint(claims):
             raise InvalidAccessToken("not of a session")
         return claims
 
@@ -165,8 +167,8 @@ class AccessTokens:
         # Does not call the token hook, which may have changed any of them.
         if self._is_hooked:
             return claims
-        own = {name: claims[name] for name in _NOT_OF_USERS & claims.keys()}
-        return self.compose(json.loads(user_object), claims["iat"], own)
+        sign_in = {name: claims[name] for name in _SIGN_IN_CLAIMS & claims.keys()}
+        return self.compose(json.loads(user_object), claims["iat"], sign_in)
 
     def _key(self, type: object, kid: str | None) -> tuple[Key, str]:
         """Return a key and its only audience. Raises `InvalidAccessToken`."""
@@ -188,7 +190,7 @@ class AccessTokens:
             # Other services may hold a secret to verify tokens; that does not make them administrators.
             if key is None or not key.signing_key:
                 raise InvalidAccessToken("not of a key that signs here")
-            claims = jwt.decode(token, key.verifying_key, algorithms=[key.algorithm], options=_BARE)
+            claims = jwt.decode(token, key.verifying_key, algorithms=[key.algorithm], options=_NO_CHECKS)
         except (jwt.InvalidTokenError, UnicodeError, OverflowError) as error:
             raise InvalidAccessToken(str(error)) from error
         times = [claims.get(name) for name in ("nbf", "exp")]
@@ -208,7 +210,7 @@ def providers_in(amr: object) -> tuple[str, ...]:
 def _ids(claims: Mapping[str, object], name: str) -> tuple[str, str]:
     """Return the user, and the session or API key, of a token. Raises `InvalidAccessToken`."""
     try:
-        if not all(jws.is_time(claims[time]) for time in _TIMES):
+        if not all(jws.is_time(claims[time]) for time in _TIME_CLAIMS):
             raise ValueError
         return str(uuid.UUID(str(claims["sub"]))), str(uuid.UUID(str(claims[name])))
     except (KeyError, ValueError) as error:

@@ -13,7 +13,7 @@ import zlib
 
 from auth.core.tokens import derived_keys
 
-OF_USERS, ADMINISTRATIVE = "lk_", "lka_"
+USER_PREFIX, ADMIN_PREFIX = "lk_", "lka_"
 _FORM = re.compile(r"((lka?_)([0-9a-f]{32})[0-9A-Za-z]{27})([0-9A-Za-z]{6})")
 _ALPHABET = string.digits + string.ascii_letters
 
@@ -22,14 +22,14 @@ class InvalidApiKey(Exception):
     """The text is not such a key, or was mistyped."""
 
 
-def new_key(prefix: str = OF_USERS) -> tuple[str, str]:
+def new_key(prefix: str = USER_PREFIX) -> tuple[str, str]:
     """Return a new id and its key."""
     id = uuid.uuid4()
     body = f"{prefix}{id.hex}{''.join(secrets.choice(_ALPHABET) for _ in range(27))}"
     return str(id), body + _checksum(body)
 
 
-def read_id(key: str, prefix: str = OF_USERS) -> str:
+def read_id(key: str, prefix: str = USER_PREFIX) -> str:
     """Return the id of a key. Raises `InvalidApiKey`."""
     parts = _FORM.fullmatch(key)
     if parts is None or parts[2] != prefix or _checksum(parts[1]) != parts[4]:
@@ -46,12 +46,12 @@ def _checksum(body: str) -> str:
 
 
 class ApiKeyMacs(derived_keys.Derived):
-    """Computes the MACs. Each follows the id of its key, which is derived from `AUTH_SECRET_KEY`."""
+    """Computes the MACs. Each follows the id of the derived key that made it."""
 
     purpose = "API key"
 
-    def made(self, mac: bytes) -> bool:
-        """Whether one of the keys made a stored form."""
+    def has_key_of(self, mac: bytes) -> bool:
+        """Whether one of the derived keys made a stored form."""
         return any(mac.startswith(derived_keys.key_id(each)) for each in self._keys)
 
     def macs(self, key: str) -> list[bytes]:

@@ -14,21 +14,21 @@ MOST, MAX_BYTES = 20, 4096
 Paths = Mapping[str, str]
 
 _NAME = re.compile(r"[!-~]{1,100}")
-_OF_USER = ("id", "email", "phone", "is_anonymous", "created_at")
-_OF_SESSION = ("aal", "amr", "provider")
-_WRITTEN_BY_USERS = "user_metadata"
+_USER_MEMBERS = ("id", "email", "phone", "is_anonymous", "created_at")
+_SESSION_MEMBERS = ("aal", "amr", "provider")
+_USER_METADATA = "user_metadata"
 _LONGEST_TEXT = 2000  # a URL
 # RFC 7519, RFC 7800, RFC 8693, RFC 9068, OpenID Connect Core, OpenID Connect Logout.
-_OF_STANDARDS = {
+_STANDARD_CLAIMS = {
     "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "may_act", "scope", "client_id", "azp",
     "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "sid", "events",
     "_claim_names", "_claim_sources", "email", "email_verified", "phone_number", "phone_number_verified",
 }  # fmt: skip
-_OF_PERSONS = {
+_PERSON_CLAIMS = {
     "name", "given_name", "family_name", "middle_name", "nickname", "preferred_username", "profile",
     "picture", "website", "gender", "birthdate", "zoneinfo", "locale", "address", "updated_at",
 }  # fmt: skip
-_OURS = {
+_OUR_CLAIMS = {
     "phone", "role", "app_metadata", "user_metadata", "is_anonymous", "session_id", "aal", "next_aal",
     "api_key_id",
 }  # fmt: skip
@@ -43,10 +43,10 @@ class Rules:
     written_by_users: tuple[str, ...] = ()
 
 
-ACCESS_TOKEN_RULES = Rules(frozenset(_OF_STANDARDS | _OF_PERSONS | _OURS), has_session=True)
+ACCESS_TOKEN_RULES = Rules(frozenset(_STANDARD_CLAIMS | _PERSON_CLAIMS | _OUR_CLAIMS), has_session=True)
 ID_TOKEN_RULES = Rules(
     # The claims of scopes, also with the names of userinfo.
-    frozenset(_OF_STANDARDS | _OURS | {"phone_verified", "groups", "roles", "updated_at"}),
+    frozenset(_STANDARD_CLAIMS | _OUR_CLAIMS | {"phone_verified", "groups", "roles", "updated_at"}),
     has_session=False,
     written_by_users=("name", "picture"),
 )
@@ -87,18 +87,18 @@ def _problems(pairs: tuple[tuple[str, object], ...], rules: Rules) -> Iterator[s
 
 def _problem(name: str, path: object, rules: Rules) -> str | None:
     match path.split(".") if isinstance(path, str) else None:
-        case [member] if member in _OF_USER:
+        case [member] if member in _USER_MEMBERS:
             return None
         case ["app_metadata", _, *_] as parts if all(parts):
             return None
-        case ["session", member] if member in _OF_SESSION and rules.has_session:
+        case ["session", member] if member in _SESSION_MEMBERS and rules.has_session:
             return None
         case ["user_metadata", *parts]:
             if parts and all(parts) and name in rules.written_by_users:
                 return None
             return "comes from user_metadata, which users write themselves. Use app_metadata"
-    of_session = _OF_SESSION if rules.has_session else ()
-    paths = [*_OF_USER, *(f"session.{member}" for member in of_session)]
+    session_members = _SESSION_MEMBERS if rules.has_session else ()
+    paths = [*_USER_MEMBERS, *(f"session.{member}" for member in session_members)]
     return f"has an unknown path. Use {', '.join(paths)}, or one below app_metadata"
 
 
@@ -108,13 +108,13 @@ def evaluate(paths: Paths, user: Mapping[str, object], session: Mapping[str, Any
     """
     if not paths:
         return {}
-    source = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")}
+    source = {name: user[name] for name in (*_USER_MEMBERS, "app_metadata", "user_metadata")}
     providers = (method.get("provider") for method in session.get("amr", ()))
     source["session"] = {"provider": next(filter(None, providers), None), **session}
     values = {name: _value(source, path) for name, path in paths.items()}
     claims = {name: value for name, value in values.items() if value is not None}
     # Users must not be able to push out the other claims, which may restrict them.
-    bounded = {name: value for name, value in claims.items() if root(paths[name]) != _WRITTEN_BY_USERS}
+    bounded = {name: value for name, value in claims.items() if root(paths[name]) != _USER_METADATA}
     size = len(json.dumps(bounded, ensure_ascii=False, separators=(",", ":")).encode())
     return claims if size <= MAX_BYTES else None
 
@@ -126,6 +126,6 @@ def root(path: str) -> str:
 def _value(value: object, path: str) -> object:
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
-    if root(path) == _WRITTEN_BY_USERS and not (isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT):
+    if root(path) == _USER_METADATA and not (isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT):
         return None
     return value

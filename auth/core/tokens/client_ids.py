@@ -17,8 +17,8 @@ def is_url(client_id: str) -> bool:
 def row_id(client_id: str) -> str:
     """Return the id of a client's row. Raises `ValueError`.
 
-    The id of a URL is derived from it, and is no client id itself: code that depends on the URL would miss
-    it.
+    The row id of a URL is derived from the URL. It is not accepted as a client id: code that looks for a URL
+    would miss it.
     """
     if is_url(client_id):
         return str(uuid.uuid5(uuid.NAMESPACE_URL, client_id))

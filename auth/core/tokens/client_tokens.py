@@ -54,7 +54,7 @@ class ClientTokens:
         self._issuer = settings.jwt_issuer
         self._document_hosts = settings.oauth_client_documents
         # Exceptions are not cached.
-        self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+        self._cached_verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
     def issue(self, claims: Mapping[str, object], *, issued_at: int, lifetime: int) -> str:
         """Return an access token. `claims` has at least `sub`, `aud`, `client_id` and `scope`."""
@@ -83,8 +83,8 @@ class ClientTokens:
 
     def id_token_algorithms(self) -> list[str]:
         """Return the algorithms that can sign ID tokens."""
-        own = {key.algorithm for key in self._access_tokens.keys if key.public_jwk and key.signing_key}
-        return ["RS256", *({"ES256"} & own)]
+        algorithms = {key.algorithm for key in self._access_tokens.keys if key.public_jwk and key.signing_key}
+        return ["RS256", *({"ES256"} & algorithms)]
 
     def read_hint(self, token: str) -> dict[str, Any]:
         """Return the claims of an ID token, even if it has expired. Raises `InvalidAccessToken`."""
@@ -103,7 +103,7 @@ class ClientTokens:
 
     def verify(self, token: str) -> ClientCaller:
         """Return the caller of an access token, even if it has expired. Raises `InvalidAccessToken`."""
-        caller, key = self._verified(token)
+        caller, key = self._cached_verify(token)
         # The key may have been removed since.
         if self._key(key.kid).public_jwk != key.public_jwk:
             raise InvalidAccessToken("of another key")
@@ -133,12 +133,12 @@ class ClientTokens:
         return caller, self._key(jws.key_id(token))
 
     def _key_of(self, algorithm: str | None) -> Key:
-        public = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]
-        own = [key for key in public if algorithm in (None, key.algorithm)]
-        return signing_key(own if algorithm != "RS256" and own else self._rsa_keys.make_first())
+        public_keys = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]
+        keys = [key for key in public_keys if algorithm in (None, key.algorithm)]
+        return signing_key(keys if algorithm != "RS256" and keys else self._rsa_keys.make_first())
 
-    def _find(self, expected: str, type: object, kid: str | None) -> tuple[Key, None]:
-        if type != expected:
+    def _find(self, expected_type: str, type: object, kid: str | None) -> tuple[Key, None]:
+        if type != expected_type:
             raise InvalidAccessToken("of another type")
         return self._key(kid), None
 

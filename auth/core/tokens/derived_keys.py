@@ -41,8 +41,8 @@ def format_time(seconds: float) -> str:
 
 def split_time(secret_key: str) -> tuple[str, float]:
     """Split `secret@2026-11-22T00:00:00Z` into secret and the start of its use, or 0. Raises `ValueError`."""
-    timed = _TIMED.fullmatch(secret_key)
-    return (timed[1], parse_time(timed[2])) if timed else (secret_key, 0.0)
+    match = _TIMED.fullmatch(secret_key)
+    return (match[1], parse_time(match[2])) if match else (secret_key, 0.0)
 
 
 def index_in_use(times: Sequence[float]) -> int:
@@ -106,7 +106,7 @@ class Sealer(Derived):
         return newest + nonce + self._ciphers[newest].encrypt(nonce, plaintext.encode(), row_id.encode())
 
     def open(self, sealed: bytes, row_id: str) -> str:
-        """Raises `CannotOpen`."""
+        """Return the plaintext of a row's column. Raises `CannotOpen`."""
         cipher = self._ciphers.get(sealed[:_KEY_ID_LENGTH])
         nonce = sealed[_KEY_ID_LENGTH : _KEY_ID_LENGTH + _NONCE_LENGTH]
         if cipher is None:
@@ -129,7 +129,7 @@ class Sealer(Derived):
         return base64.urlsafe_b64encode(self.seal_json(members, row_id)).rstrip(b"=").decode()
 
     def open_from_url(self, text: str, row_id: str) -> dict[str, Any]:
-        """Raises `CannotOpen`."""
+        """Return the members that `seal_for_url` sealed. Raises `CannotOpen`."""
         try:
             return self.open_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), row_id)
         except ValueError:

@@ -48,8 +48,8 @@ def verify(
         header = jwt.get_unverified_header(token)
         key, audience = find(header.get("typ"), header.get("kid"))
         options = _OPTIONS | {"verify_aud": audience is not None}
-        accepted: dict[str, Any] = {"algorithms": [key.algorithm], "audience": audience, "issuer": issuer}
-        return jwt.decode(token, key.verifying_key, **accepted, options=options)
+        expected: dict[str, Any] = {"algorithms": [key.algorithm], "audience": audience, "issuer": issuer}
+        return jwt.decode(token, key.verifying_key, **expected, options=options)
     # PyJWT does not catch the UnicodeError of a lone surrogate.
     except (jwt.InvalidTokenError, UnicodeError) as error:
         raise InvalidAccessToken(str(error)) from error

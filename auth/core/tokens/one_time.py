@@ -57,21 +57,21 @@ class Codes(derived_keys.Derived):
 
 
 class SignUpSalts(Codes):
-    """The same for the salts of an address's sign-ups. They have no code."""
+    """Computes the salts of an address's sign-ups, which have no code."""
 
     purpose = "sign-up salt"
     form = re.compile("")
 
 
 class RecoveryCodes(Codes):
-    """The same for recovery codes, with the user instead of the address."""
+    """Computes the MACs of recovery codes, with the user instead of the address."""
 
     purpose = "recovery code"
     form = _RECOVERY_CODE
 
 
 class UserCodes(Codes):
-    """The same for the codes of devices, without an address."""
+    """Computes the MACs of the codes of devices, without an address."""
 
     purpose = "user code of a device"
     form = re.compile(f"[{USER_CODE_LETTERS}]{{{USER_CODE_LENGTH}}}")

@@ -51,7 +51,7 @@ class RefreshTokens(derived_keys.Derived):
         ).decode()
 
     def read(self, token: str) -> RefreshToken:
-        """Raises `InvalidRefreshToken`."""
+        """Return the session and the counter of a token. Raises `InvalidRefreshToken`."""
         # urlsafe_b64decode ignores characters outside its alphabet.
         if not _FORM.fullmatch(token):
             raise InvalidRefreshToken

@@ -17,7 +17,7 @@ from auth.rules.tokens import is_expired
 from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.errors import found
-from auth.web.input import check, canonical_id
+from auth.web.input import canonical_id, check
 from auth.web.schemas import AdminInput, Input
 
 blueprint = Blueprint("admin_keys", __name__)

@@ -26,7 +26,7 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from auth.web.input import check, canonical_id, read_query
+from auth.web.input import canonical_id, check, read_query
 from auth.web.schemas import Input
 from sql import acts, queries
 

@@ -23,7 +23,7 @@ from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import check, canonical_id
+from auth.web.input import canonical_id, check
 from auth.web.schemas import Input
 from sql import queries
 

@@ -21,7 +21,7 @@ from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import check, canonical_id, read_query
+from auth.web.input import canonical_id, check, read_query
 from auth.web.schemas import Input, bounds
 from sql import queries
 

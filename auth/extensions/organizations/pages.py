@@ -25,7 +25,7 @@ from auth.web import Level, View, audited, fields, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.input import check, canonical_id, read_form, read_query
+from auth.web.input import canonical_id, check, read_form, read_query
 from auth.web.schemas import Input, bounds
 from sql import queries
 

@@ -29,7 +29,7 @@ from auth.web import Level, audited, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.input import check, canonical_id
+from auth.web.input import canonical_id, check
 from sql import queries
 
 blueprint = Blueprint("removing", __name__)

@@ -18,7 +18,7 @@ from auth.html.page import redirect_to_own
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.input import check, canonical_id, read_query
+from auth.web.input import canonical_id, check, read_query
 from auth.web.schemas import Input
 from sql import queries
 

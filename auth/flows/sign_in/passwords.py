@@ -55,7 +55,7 @@ def sign_in_with_password(
         # password.
         credentials = _look_up(asked, email, phone)
         is_right, renewed_hash = asked.parts.passwords.check(password, credentials.password_hash), None
-        if is_right and not asked.parts.passwords.lasting.match(credentials.password_hash or ""):
+        if is_right and not asked.parts.passwords.lasting_form.match(credentials.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
         issue = verdict = None
         if is_right and hook:

@@ -130,8 +130,8 @@ class EmbeddedPostgres:
         self.release_lock()
 
     def release_lock(self) -> None:
-        """Release the lock of the state directory. A forked child calls this too: the directory must be free once
-        the parent has died."""
+        """Release the lock of the state directory. A forked child calls this too: it must be free when
+        the parent dies."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -217,5 +217,5 @@ def _factors(user: Loaded, id: str, parts: Latchkey) -> list[Loaded]:
 def _api_keys(user: Loaded, id: str, created_at: str, parts: Latchkey) -> Iterator[Loaded]:
     """Yield the rows of the keys that a secret of this deployment made. Other keys would not work."""
     for key in user["api_keys"]:
-        if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
+        if parts.api_keys.has_key_of(bytes.fromhex(key["key_mac"])):
             yield {"created_at": created_at} | key | {"user_id": id, "key_mac": f"\\x{key['key_mac']}"}

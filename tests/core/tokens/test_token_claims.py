@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from auth.core.tokens.claim_rules import MAX_BYTES, MOST, ACCESS_TOKEN_RULES, ID_TOKEN_RULES, read
+from auth.core.tokens.claim_rules import ACCESS_TOKEN_RULES, ID_TOKEN_RULES, MAX_BYTES, MOST, read
 from tests.support.answers import A_TIMESTAMP
 from tests.support.cases import cases
 from tests.support.commands import run_command
