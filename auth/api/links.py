@@ -147,7 +147,7 @@ def verify() -> Response:
 @refuses_by_page
 def show_done() -> Response:
     """Show the result to the browser that sent the form of a link, so that reloading sends nothing."""
-    what, here = forms.signed("done"), request.full_path
+    what, here = forms.signed_value("done"), request.full_path
     if what == "given_back" and (
         row := waiting.typed_address(current_asked(), request.args.get("typed", ""))
     ):
@@ -169,7 +169,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
     target = _target(query, targets.target_of(asked, link))
     if link.purpose == "undo":
         return _undo_page(query, link, target)
-    application, next_page = redirects.ends_of(target)
+    application, next_page = redirects.url_and_page_of(target)
     elsewhere = waiting.is_elsewhere(asked, link)
     return page(
         "link.html",
@@ -192,7 +192,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
     challenge = undo.challenge(asked, token) if is_asked else None
     return page(
         "undo.html",
-        form_target=redirects.ends_of(target)[0],
+        form_target=redirects.url_and_page_of(target)[0],
         target=target,
         query=query,
         link=link,

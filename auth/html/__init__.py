@@ -35,8 +35,8 @@ def register_pages(
     """Register the pages in these files of every extension that is on."""
     pages = Blueprint(name, __name__)
     for extension in app.extensions[PARTS].extensions:
-        for each in extension.blueprints(files_of(extension)):
-            pages.register_blueprint(each)
+        for blueprint in extension.blueprints(files_of(extension)):
+            pages.register_blueprint(blueprint)
     pages.register_error_handler(Exception, show_error)
     pages.after_request(hide_from_other_origins)
     app.register_blueprint(pages)

@@ -19,7 +19,7 @@ from auth.web.limits import limited
 
 blueprint = Blueprint("brand", __name__)
 
-_CACHED = {"Cache-Control": "public, max-age=300"}
+_CACHE = {"Cache-Control": "public, max-age=300"}
 # A logo must not run or load anything, even if it is opened directly.
 _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _ICON = Markup(
@@ -56,7 +56,7 @@ _Preferences = schemas.Input.of(
 def brand_css() -> Response:
     """Return the colours that page.css uses."""
     css = _COLORS % palette(latchkey.settings.brand_color)
-    return Response(css, mimetype="text/css", headers=_CACHED)
+    return Response(css, mimetype="text/css", headers=_CACHE)
 
 
 @blueprint.get("/brand/logo", defaults={"name": None})
@@ -69,7 +69,7 @@ def brand_logo(name: str | None) -> Response:
     content = logo_file(setting, logo) if logo else None
     if logo is None or content is None:
         raise ApiError("not_found")
-    headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}
+    headers = _CACHE | {"Content-Security-Policy": _LOGO_CSP}
     return Response(content, mimetype=LOGO_TYPES[PurePath(logo).suffix.lower()], headers=headers)
 
 
@@ -81,7 +81,7 @@ def brand_icon() -> Response:
     if settings.brand_logo and not is_wide(settings.brand_logo):
         return brand_logo(None)
     svg = _ICON.format(**palette(settings.brand_color), initial=settings.brand_name[0].upper())
-    return Response(svg, mimetype="image/svg+xml", headers=_CACHED | {"Content-Security-Policy": _LOGO_CSP})
+    return Response(svg, mimetype="image/svg+xml", headers=_CACHE | {"Content-Security-Policy": _LOGO_CSP})
 
 
 @blueprint.post("/preferences")

@@ -81,8 +81,8 @@ def begin(session: IssuedSession) -> None:
     queries.insert_browser_session(
         latchkey.db, token_hash=one_time.hash_token(cookie), session_id=session.session_id
     )
-    user_id, opened_by = json.loads(session.user_object)["id"], providers_in(session.amr)
-    g.admit(Caller(user_id, session.session_id, None, session.aal, providers=opened_by))
+    user_id, providers = json.loads(session.user_object)["id"], providers_in(session.amr)
+    g.admit(Caller(user_id, session.session_id, None, session.aal, providers=providers))
     keep(cookie, session.aal)
 
 

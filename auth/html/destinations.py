@@ -19,5 +19,4 @@ def destination() -> Destination:
 def form_page(template: str, own_path: str, **values: Any) -> Response:
     """Show a form that continues to the destination. GET of `own_path` shows it too."""
     to = destination()
-    here = f"/{to.path(own_path)}"
-    return page(template, script=True, form_target=to.url, to=to, here=here, **values)
+    return page(template, script=True, form_target=to.url, to=to, here=f"/{to.path(own_path)}", **values)

@@ -23,11 +23,11 @@ from auth.web.input import whole_body
 FIELD = "form_token"
 # The cookies of a browser with a session on our pages, and of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
-_SIGNED = re.compile(r"(.+)\.([0-9]{10})\.([0-9a-f]{64})", re.DOTALL)
+_SIGNED_VALUE = re.compile(r"(.+)\.([0-9]{10})\.([0-9a-f]{64})", re.DOTALL)
 _TOKEN = re.compile(rf"(?:^|&){FIELD}=([0-9a-f]{{64}})(?:&|$)".encode())
 
 
-def secret() -> str:
+def form_secret() -> str:
     """Return the secret that binds the forms of this browser."""
     session = session_cookie()
     return session if one_time.hash_token(session) else cookies.browser_secret(VISIT)
@@ -63,9 +63,9 @@ def signed_query(**values: str) -> dict[str, str]:
     }
 
 
-def signed(name: str) -> str:
+def signed_value(name: str) -> str:
     """Return a value of `signed_query`, or an empty one from another browser or after its time."""
-    secret, match = cookies.read(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
+    secret, match = cookies.read(VISIT), _SIGNED_VALUE.fullmatch(request.args.get(name, ""))
     # Anyone could sign with a secret that is not random.
     if match is None or one_time.hash_token(secret) is None or int(match[2]) <= time.time():
         return ""
@@ -92,13 +92,13 @@ def own_form(view: View) -> View:
 
 
 def own_form_or_json(view: View) -> View:
-    """Refuse forms from other sites, but no JSON, which programs send."""
+    """Refuse forms from other sites, but not JSON, which programs send."""
     for_forms = own_form(view)
 
     @functools.wraps(view)
     def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
-        answering = for_forms if request.mimetype == FORM else view
-        return answering(*args, **kwargs)
+        answer = for_forms if request.mimetype == FORM else view
+        return answer(*args, **kwargs)
 
     return accepts_forms(checked)
 
@@ -111,8 +111,8 @@ def is_from_own_page() -> bool:
 def _refuse_foreign() -> None:
     # The form itself is parsed after a limit has counted it.
     match = _TOKEN.search(whole_body())
-    # A browser without either cookie gets a new secret here. No form has its token.
-    if hmac.compare_digest(match[1] if match else b"", token_of(secret()).encode()):
+    # For a browser without either cookie, the secret is new, and no form has its token.
+    if hmac.compare_digest(match[1] if match else b"", token_of(form_secret()).encode()):
         return
     if not is_from_own_page():
         # Show the page again with a valid token, but without the values of another site.

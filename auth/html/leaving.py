@@ -23,7 +23,7 @@ def by_page(response: Response) -> Response:
     # A program follows the redirect.
     if is_ours or not asks_for_page():
         return response
-    leaving = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
+    leaving_page = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
     for cookie in response.headers.getlist("Set-Cookie"):
-        leaving.headers.add("Set-Cookie", cookie)
-    return leaving
+        leaving_page.headers.add("Set-Cookie", cookie)
+    return leaving_page

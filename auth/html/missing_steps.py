@@ -11,18 +11,18 @@ from auth.html.redirects import own_page
 from auth.web import cookies
 from auth.web.errors import ApiError
 
-# The pages for a page's errors; without a session, /sign-in.
+# The pages to which a page's errors redirect. Without a session, it is /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
-ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
-_APPLICATION = ("redirect_to", "code_challenge", "then")
+REDIRECTED_ERRORS = {*_STEPS, "session_not_found", "session_expired"}
+_PARAMETERS = ("redirect_to", "code_challenge", "then")
 
 
 def redirect_to_missing(error: ApiError) -> Response:
-    """Redirect to the page for an error of `ELSEWHERE`, which then returns to the requested page."""
+    """Redirect to the page for an error of `REDIRECTED_ERRORS`, which then returns to the requested page."""
     next_page = request.path.removeprefix("/").removeprefix("account/")
     if error.error_code in _STEPS:
         # The page checks both again.
-        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
+        application = {name: request.values[name] for name in _PARAMETERS if name in request.values}
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
             query = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
@@ -36,7 +36,7 @@ def redirect_to_missing(error: ApiError) -> Response:
 
 
 def to_step(key: str, query: dict[str, str]) -> Response:
-    """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
+    """Redirect to the page for an error of `REDIRECTED_ERRORS`, with the prefix of its key in `by`."""
     by, _, error_code = key.rpartition(".")
     if error_code in _STEPS:
         return redirect_to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")

@@ -30,7 +30,7 @@ from auth.web.context import latchkey
 from auth.web.edge import hide_from_other_origins
 
 # The providers with a mark of ours. The others show the first letter of their title.
-_MARKED = PRESETS.keys() & {
+_PROVIDERS_WITH_MARK = PRESETS.keys() & {
     path.stem for path in (Path(__file__).parent / "templates" / "marks").glob("*.svg")
 }
 # The languages, each with its own name.
@@ -48,9 +48,9 @@ _MESSAGE_CSP = (
 
 _OWN_PAGES = ("/account", "/console")
 # These pages belong to a sign-in, which an application may have opened in a window.
-_DESTINATION = {"next", "redirect_to", "code_challenge"}
+_SIGN_IN_PARAMETERS = {"next", "redirect_to", "code_challenge"}
 # Longer addresses may break at punctuation. The longest phone number fits in a heading on the smallest phone.
-_ONE_LINE = 21
+_LONGEST_LINE = 21
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 
@@ -95,7 +95,7 @@ def page(
 
     Templates call `say(table, name, …)` for texts, and prefix paths of this service with `root`.
     """
-    language, secret = language or chosen_language(), forms.secret()
+    language, secret = language or chosen_language(), forms.form_secret()
     next_page = next_page or request.values.get("next")
     waiting = waiting_behind(next_page) if next_page else None
     targets = [form_target, waiting and waiting.redirect_uri]
@@ -123,7 +123,7 @@ def page(
         images=logo_source("brand/icon", client_logo, *latchkey.settings.logos.values()),
         form_target="".join(f" {origin(target)}" for target in targets if target and not is_web(target)),
     )
-    if request.path.startswith(_OWN_PAGES) and _DESTINATION.isdisjoint(request.values):
+    if request.path.startswith(_OWN_PAGES) and _SIGN_IN_PARAMETERS.isdisjoint(request.values):
         response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.vary.add("Accept-Language")
     return hide_from_other_origins(response)
@@ -240,7 +240,7 @@ def provider(name: str) -> dict[str, Any]:
     """Return a provider's title, and the URL of its logo or the template of its mark, if it has one."""
     title = names.provider(name, latchkey.settings.providers) or name
     logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")
-    mark = f"marks/{name}.svg" if name in _MARKED else None
+    mark = f"marks/{name}.svg" if name in _PROVIDERS_WITH_MARK else None
     return {"name": name, "title": title, "logo": logo, "mark": None if logo else mark}
 
 
@@ -249,11 +249,11 @@ def address(text: str) -> Markup:
     punctuation.
     """
     text = spaced_phone(text)
-    parts = [text] if len(text) <= _ONE_LINE else re.split("(?<=[@.])(?=.)", text)
+    parts = [text] if len(text) <= _LONGEST_LINE else re.split("(?<=[@.])(?=.)", text)
     html = [
         # Keep it on one line in spite of its hyphens, or the spaces of a phone number.
         Markup('<span class="whole">{}</span>').format(part)
-        if re.search("[- ]", part) and len(part) <= _ONE_LINE
+        if re.search("[- ]", part) and len(part) <= _LONGEST_LINE
         else escape(part)
         for part in parts
     ]

@@ -21,7 +21,7 @@ from auth.core.tokens import one_time
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.forms import own_form
-from auth.html.missing_steps import ELSEWHERE, redirect_to_missing
+from auth.html.missing_steps import REDIRECTED_ERRORS, redirect_to_missing
 from auth.html.page import chosen_language, has_text, page, redirect_to_own, text
 from auth.web import Level, View, cookies, g, guard
 from auth.web.application import FORM
@@ -46,7 +46,7 @@ _FIELDS = {
     "slug_exists": "slug",
 }
 # The texts of errors in a context, by their keys.
-_BY_KEY = {
+_TEXTS_BY_KEY = {
     "bad_json": "form_invalid",
     "unsupported_media_type": "form_invalid",
     "form.unsupported_media_type": "form_invalid",
@@ -66,7 +66,7 @@ _BY_KEY = {
     "invitations.over_email_send_rate_limit": "invitation_rate_limit",
 }
 _FORM_TYPES = {FORM, "multipart/form-data"}
-_OPENING = ("GET", "HEAD")
+_OPENING_METHODS = ("GET", "HEAD")
 
 # Constraints raise some of these. Without the database, the form is shown again with its values.
 _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, psycopg2.Error)
@@ -78,7 +78,7 @@ def asks_for_page() -> bool:
 
 
 # Blueprints whose pages people open, perhaps with a trailing slash.
-_OPENED = ("pages.", "console.", "docs.")
+_PAGE_BLUEPRINTS = ("pages.", "console.", "docs.")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[Vie
                 return view(**kwargs)
             except _REFUSALS as error:
                 problem = explain(error) if asks_for_page() else None
-                if problem is None or problem.error_code in ELSEWHERE:
+                if problem is None or problem.error_code in REDIRECTED_ERRORS:
                     raise
             response = cast(Response, shown(problem=problem, **kwargs))
             if "Location" not in response.headers:
@@ -146,15 +146,15 @@ def form(
 
 def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     """Return the problem that a redirect to this page carries, if any. Texts of limits contain a `wait`."""
-    name = forms.signed("error_code")
+    name = forms.signed_value("error_code")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
     if name.endswith("_send_rate_limit") and not wait:
         return None
     is_limit = name.endswith("_rate_limit") and not wait
     text_name = name if has_text("errors", name) and not is_limit else "other"
-    message = text("errors", text_name, request_id=_own_line(g.request_id), wait=wait)
-    return {"text": message, "reason": _for_developer(forms.signed("reason"))} if name else None
+    message = text("errors", text_name, request_id=_id_line(g.request_id), wait=wait)
+    return {"text": message, "reason": _for_developer(forms.signed_value("reason"))} if name else None
 
 
 def why_ended() -> Mapping[str, Any] | None:
@@ -186,26 +186,26 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         "missing": text("forms", "listed", kinds=kinds) if kinds else "",
         # The length of a name, unless the form has no such field.
         "most": error.values.get("most"),
-        "request_id": _own_line(g.request_id),
+        "request_id": _id_line(g.request_id),
     }
     message: str = text("errors", _name_of_text(exception, error, field, limit_text), **values)
     if error.error_code == "hook_refused":
-        # The page escapes the message of a hook, which is no `Markup`.
+        # The page escapes the message of a hook, which is not `Markup`.
         message = error.msg
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(message, field, status, error.headers, error.error_code)
 
 
-def _own_line(id: str) -> Markup:
+def _id_line(id: str) -> Markup:
     return Markup('<code class="id">{}</code>').format(id)
 
 
 def _name_of_text(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
     if isinstance(exception, WeakPassword):
         return f"weak_{exception.reason}"
-    if error.key in _BY_KEY:
-        return _BY_KEY[error.key]
+    if error.key in _TEXTS_BY_KEY:
+        return _TEXTS_BY_KEY[error.key]
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
         name = _name_of_invalid(field)
@@ -219,14 +219,14 @@ def _name_of_text(exception: Exception, error: ApiError, field: str | None, limi
 def _name_of_invalid(field: str | None) -> str:
     """Return the name of the text about a parameter of an application's request, or a field of our form."""
     names = [f"parameter_{field}_invalid"] if g.route.refuses_by_page else []
-    names += [f"{field}_invalid", "link_invalid" if request.method in _OPENING else "form_invalid"]
+    names += [f"{field}_invalid", "link_invalid" if request.method in _OPENING_METHODS else "form_invalid"]
     return next(name for name in names if has_text("errors", name))
 
 
 def show_on_page(exception: Exception) -> Response:
     """Show an error of one of our pages, or redirect to the page for the missing step."""
     error = as_api_error(exception)
-    if error.error_code not in ELSEWHERE or not asks_for_page():
+    if error.error_code not in REDIRECTED_ERRORS or not asks_for_page():
         return _answer(error)
     return redirect_to_missing(error)
 
@@ -282,13 +282,13 @@ def _is_ours(path: str, method: str, blueprints: tuple[str, ...] = ("pages.", "b
 def show_no_page(exception: HTTPException) -> Response:
     """Answer a browser at an unknown path, or one that opens the target of a form."""
     error = as_api_error(exception)
-    if request.method in _OPENING and asks_for_page():
-        if request.path.endswith("/") and _is_ours(request.path[:-1], "GET", _OPENED):
+    if request.method in _OPENING_METHODS and asks_for_page():
+        if request.path.endswith("/") and _is_ours(request.path[:-1], "GET", _PAGE_BLUEPRINTS):
             query = request.query_string.decode("ascii", "replace")
             return redirect_to_own(quote(request.path[1:-1]) + (query and f"?{query}"))
         if start := _start_of_form():
             return redirect_to_own(start)
-    if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
+    if request.method not in _OPENING_METHODS and request.mimetype not in _FORM_TYPES:
         return envelope(error)
-    missing = ApiError("not_found", status=error.status, headers=error.headers)
-    return _answer(missing) if asks_for_page() else envelope(error)
+    not_found = ApiError("not_found", status=error.status, headers=error.headers)
+    return _answer(not_found) if asks_for_page() else envelope(error)

@@ -40,8 +40,8 @@ def begin_sign_in(
     state, secrets = one_time.new_token(), new_secrets(scopes)
     browser = cookies.browser_secret(COOKIES[provider.posts_form])
     try:
-        wishes = secrets | {"asks_again": asks_again}
-        response = redirect_to_provider(provider, state, wishes, browser, status)
+        parameters = secrets | {"asks_again": asks_again}
+        response = redirect_to_provider(provider, state, parameters, browser, status)
     except ProviderRefusal as refusal:
         url = latchkey.redirects.checked(redirect_to)
         ending = FlowEnd(url, has_challenge=code_challenge is not None)
@@ -67,11 +67,11 @@ def redirect_with_refusal(ending: FlowEnd, error: ApiError) -> Response:
 
 
 def redirect_to_provider(
-    provider: Provider, state: str, secrets: dict[str, Any], browser: str, status: int
+    provider: Provider, state: str, parameters: dict[str, Any], browser: str, status: int
 ) -> Response:
     """Redirect a browser, which gets its cookie, to the provider. Raises `ProviderRefusal`."""
     try:
-        url = provider.authorization_url(state=state, **secrets)
+        url = provider.authorization_url(state=state, **parameters)
     except ProviderError:
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
     response, name = redirect(url, status), COOKIES[provider.posts_form]

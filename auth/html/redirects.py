@@ -125,7 +125,7 @@ def is_password_page(target: str) -> bool:
     return urlsplit(target).path.endswith("/new-password")
 
 
-def ends_of(target: str) -> tuple[str, str | None]:
+def url_and_page_of(target: str) -> tuple[str, str | None]:
     """Return the application's URL of a target, and the page of ours, if any."""
     if not latchkey.redirects.is_own_page(target):
         return target, None
@@ -186,16 +186,16 @@ def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Respo
     # Developers look here before they read the log.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(ending.url):
-        following = _destination(ending.url).next_url() if ending.is_signed_in else None
-        return redirect(with_query(following or ending.url, forms.signed_query(**code, **reason)))
+        next_url = _destination(ending.url).next_url() if ending.is_signed_in else None
+        return redirect(with_query(next_url or ending.url, forms.signed_query(**code, **reason)))
     return ending.redirect_with({"error": error, **code, "error_description": refusal.msg})
 
 
-def redirect_done(ending: FlowEnd, what: str, message: str) -> Response:
+def redirect_done(ending: FlowEnd, done: str, message: str) -> Response:
     """Redirect with a message, or to a page of ours that shows the result."""
     if latchkey.redirects.is_own_page(ending.url):
-        return redirect(with_query(ending.url, forms.signed_query(done=what)))
-    return ending.redirect_with({"message": message, "type": what})
+        return redirect(with_query(ending.url, forms.signed_query(done=done)))
+    return ending.redirect_with({"message": message, "type": done})
 
 
 def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:

@@ -11,7 +11,7 @@ from auth.html.page import page, redirect_to_own
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 
-# Messages of the page for a sign-out that does not return to the application.
+# The message of the page for a sign-out that does not return to the application.
 STUCK = "stuck"
 
 
@@ -44,7 +44,7 @@ def ask(
 def end(url: str | None, scope: str = "local", *, done: str = "") -> Response:
     """Sign out, and redirect to a URL, or to our page, which shows the message `done`."""
     sign_out(current_asked(), scope)
-    # Otherwise the user would mistake the page of a successful sign-out for the application's.
+    # Without the message, users would mistake the page of a successful sign-out for the application's.
     return browser_sessions.forget(redirect(url) if url else redirect_to_own("sign-out", done))
 
 

@@ -67,7 +67,7 @@ class Latchkey:
         self.operation_checks = dict(
             chain.from_iterable(each.operation_checks().items() for each in extensions)
         )
-        self.admission_hooks = tuple(hook for each in extensions if (hook := each.admission_hook()))
+        self.admission_hooks = tuple(asks for each in extensions if (asks := each.admission_hook()))
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -242,9 +242,7 @@ def from_keycloak(credential: Mapping[str, Any]) -> str:
         parameters = {name: values[0] for name, values in data["additionalParameters"].items()}
         kind, memory, lanes = parameters["type"], parameters["memory"], parameters["parallelism"]
         if parameters["version"] == "1.3":
-            return (
-                f"$argon2{kind}$v=19$m={memory},t={iterations},p={lanes}${_unpadded(salt)}${_unpadded(value)}"
-            )
+            return f"$argon2{kind}$v=19$m={memory},t={iterations},p={lanes}${_plain(salt)}${_plain(value)}"
     raise UnusableHash(f"password_hash has no supported scheme: {algorithm}")
 
 
@@ -257,8 +255,8 @@ def from_firebase(value: str, salt: str, hash_config: Mapping[str, str]) -> str:
 
 
 def _pbkdf2_form(digest: str, iterations: object, salt: str, value: str) -> str:
-    return f"$pbkdf2-{digest}$i={iterations}${_unpadded(salt)}${_unpadded(value)}"
+    return f"$pbkdf2-{digest}$i={iterations}${_plain(salt)}${_plain(value)}"
 
 
-def _unpadded(text: str) -> str:
+def _plain(text: str) -> str:
     return encode(decode(text))

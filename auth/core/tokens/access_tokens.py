@@ -108,7 +108,7 @@ class AccessTokens:
     def compose(
         self, user: Mapping[str, object], issued_at: int, sign_in: Mapping[str, object]
     ) -> dict[str, Any]:
-        """Return a token's claims. `issued_at` is in Unix seconds; `sign_in` is its part about the sign-in."""
+        """Return a token's claims. `issued_at` is in Unix seconds, `sign_in` the part about the sign-in."""
         extra = evaluate(self._claim_paths, user, sign_in) if self._claim_paths else {}
         if extra is None:
             log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)

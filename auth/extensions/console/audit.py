@@ -66,9 +66,9 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
         "done_by": query["by"] if query.get("by") in names("actors") else _id_of(query.get("by")),
         "action": query["action"],
     }
-    indexable = filters | {"request_id": query["request_id"]}
-    indexed = next((name for name in _INDEXED if indexable[name]), None)
-    first = {f"first_{name}": indexable[name] if name == indexed else None for name in _INDEXED}
+    values = filters | {"request_id": query["request_id"]}
+    index = next((name for name in _INDEXED if values[name]), None)
+    first = {f"first_{name}": values[name] if name == index else None for name in _INDEXED}
     rows = queries.search_audit(latchkey.db, **first, **filters, **place, reach=REACH, most=MOST + 1)
     is_whole = bool(query["request_id"] or query["action"])
     entries = [

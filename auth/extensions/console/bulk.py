@@ -10,7 +10,7 @@ import psycopg2
 from flask import Blueprint, Response, request
 
 from auth.core.text.labels import counted
-from auth.extensions.console.users import Query, few, matching
+from auth.extensions.console.users import Query, find_few, matching
 from auth.flows.admin import lists, messages
 from auth.flows.admin.user_actions import ACTIONS, Many, UserAction
 from auth.html import forms
@@ -36,22 +36,22 @@ MOST = 500
 # About a second of deletions. A hook may take two seconds for each invitation, and proxies time out.
 _CHUNK, _SECONDS = 100, 10.0
 # The number of names in a confirmation.
-_SHOWN = 10
+_NAMES_SHOWN = 10
 # Errors about one user, after which the action continues with the other users, whatever their status: a hook
 # chooses its own.
-_OF_TARGET = {"target.insufficient_permissions", "hook_refused", "invited.over_email_send_rate_limit"}
+_TARGET_ERRORS = {"target.insufficient_permissions", "hook_refused", "invited.over_email_send_rate_limit"}
 
 _ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups(load_default=list))
 
 
-def _chosen() -> Subject:
+def _chosen_users() -> Subject:
     """Return the ticked users, or all that match the filters of the list."""
     ids: list[str] | None
     if request.method == "POST":
         ids = request.form.get("ids", "").split(",")
     elif "all" in request.args:
         # Find them like the list: a search in the order of ids may take longer.
-        ids, _least = few(matching(read_query(Query)))
+        ids, _least = find_few(matching(read_query(Query)))
     else:
         ids = request.args.getlist("id")
     if ids is None or len(ids) > MOST:
@@ -66,8 +66,8 @@ def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
     if not row.ids:
         yield "No users are chosen. Choose them in the list first."
         return
-    others = len(row.names) - _SHOWN
-    yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
+    others = len(row.names) - _NAMES_SHOWN
+    yield ", ".join(row.names[:_NAMES_SHOWN]) + (f" and {others} more." if others > 0 else ".")
     if row.changeable:
         yield (many.effect if row.sessions else many.effect_signed_out).format(
             users=counted(row.changeable, "user"),
@@ -122,8 +122,10 @@ _INVITING = {
     )
 }
 
-_CHOSEN = {name: _confirmation(name, action, action.many) for name, action in ACTIONS.items() if action.many}
-serve(blueprint, "/console/users/chosen", _CHOSEN, _chosen)
+_ON_CHOSEN = {
+    name: _confirmation(name, action, action.many) for name, action in ACTIONS.items() if action.many
+}
+serve(blueprint, "/console/users/chosen", _ON_CHOSEN, _chosen_users)
 serve(blueprint, "/console/users", _INVITING, all_users)
 
 
@@ -131,7 +133,7 @@ serve(blueprint, "/console/users", _INVITING, all_users)
 @administrator
 def show_bulk(bulk_id: str) -> Response:
     require_proof()
-    return _page(_find(bulk_id), goes_on=forms.signed("done") != "elsewhere")
+    return _page(_find(bulk_id), goes_on=forms.signed_value("done") != "elsewhere")
 
 
 @blueprint.post("/console/bulk/<bulk_id>")
@@ -147,11 +149,11 @@ def work_on(bulk_id: str) -> Response:
         try:
             _do(bulk, bulk.targets[position], partial(_claim, id=bulk.id, position=position))
         except _AlreadyDone:
-            # The other request continues. The page of this one would repeat it, up to the limit.
+            # The other request continues. The page of this request would repeat it, up to the limit.
             return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
         except (ApiError, psycopg2.Error) as exception:
             error = as_api_error(exception)
-            is_of_all = error.key not in _OF_TARGET
+            is_of_all = error.key not in _TARGET_ERRORS
             if is_of_all and error.status == 429:
                 return _page(_find(bulk_id), explain(error))
             if is_of_all and error.status in (401, 403):
@@ -190,8 +192,8 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
 
 def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     many = ACTIONS[bulk.act].many if bulk.act in ACTIONS else None
-    refused = {refusal["target"] for refusal in bulk.refused}
-    done = [target for target in bulk.targets[: bulk.position] if target not in refused]
+    refused_targets = {refusal["target"] for refusal in bulk.refused}
+    done_targets = [target for target in bulk.targets[: bulk.position] if target not in refused_targets]
     return console_page(
         "bulk.html",
         status=problem.status if problem else 200,
@@ -200,7 +202,7 @@ def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes
         title=many.title if many else "Invite",
         past=many.past if many else "invited",
         # The addresses of users that still exist.
-        names=queries.select_chosen(latchkey.db, ids=done).names if many else done,
+        names=queries.select_chosen(latchkey.db, ids=done_targets).names if many else done_targets,
         problem=problem,
         goes_on=goes_on and not problem,
     )

@@ -63,7 +63,7 @@ def show_settings() -> Response:
         q=part,
         chosen=[each for each in rows if each.origin != DEFAULT],
         defaults=[each for each in rows if each.origin == DEFAULT],
-        where=_where,
+        where=_origin_of,
         dotenv=Path(".env").resolve(),
         version=__version__,
         health=queries.select_health(latchkey.db, most=1),
@@ -82,7 +82,7 @@ def _urgent(health: "queries.SelectHealth") -> Iterator[tuple[str, str]]:
         yield "The last backup is too old." if health.backed_up_at else "There is no backup yet.", ""
 
 
-def _where(setting: Listed) -> str:
+def _origin_of(setting: Listed) -> str:
     kind = next(
         (kind.name for field, kind in key_kinds.BY_FIELD.items() if name_of(field) == setting.name), None
     )
@@ -94,7 +94,7 @@ def _where(setting: Listed) -> str:
 def _chart(days: Days, days_before: Days, name: str, title: str) -> dict[str, Any]:
     """Return the bars of a chart `_HEIGHT` high, one every `_STEP`, and the total of the period before."""
     counts = [getattr(day, name) for day in days]
-    total, before = sum(counts), sum(getattr(day, name) for day in days_before)
+    total, previous_total = sum(counts), sum(getattr(day, name) for day in days_before)
     # The axis ends at a round and even number, because its middle has a label too.
     unit = max(2, 10 ** (len(str(max(counts))) - 1) // 5)
     top = max(1, -(-max(counts) // unit)) * unit
@@ -104,8 +104,8 @@ def _chart(days: Days, days_before: Days, name: str, title: str) -> dict[str, An
         "title": title,
         "total": total,
         "today": counts[-1],
-        "before": before,
-        "change": f"{round(100 * total / before) - 100:+}%" if before else None,
+        "before": previous_total,
+        "change": f"{round(100 * total / previous_total) - 100:+}%" if previous_total else None,
         "top": top,
         "width": len(days) * _STEP,
         "bars": [

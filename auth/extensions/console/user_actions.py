@@ -79,11 +79,11 @@ def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
 
 
-def _show(user: str, done: str) -> Response:
+def _redirect_to_user(user: str, done: str) -> Response:
     return redirect_to_own(f"console/users/{json.loads(user)['id']}", done)
 
 
-def _declared(name: str, template: str = "act.html") -> Action:
+def _declared_action(name: str, template: str = "act.html") -> Action:
     action = ACTIONS[name]
     return Action.of(
         action,
@@ -112,11 +112,11 @@ USER_ACTIONS = {
         do=lambda asked, user, _form: messages.send_recovery(asked, user.row.id, user.row.email),
         done="The recovery email is on its way.",
     ),
-    "end-sessions": _declared("end-sessions"),
-    "reset-two-step": _declared("reset-two-step"),
-    "ban": _declared("ban", "act_ban.html"),
-    "unban": _declared("unban"),
-    "unlock": _declared("unlock"),
+    "end-sessions": _declared_action("end-sessions"),
+    "reset-two-step": _declared_action("reset-two-step"),
+    "ban": _declared_action("ban", "act_ban.html"),
+    "unban": _declared_action("unban"),
+    "unlock": _declared_action("unlock"),
     "metadata": Action(
         title="Edit metadata",
         effects=lambda user: [
@@ -148,7 +148,7 @@ USER_ACTIONS = {
         check=_new_addresses,
         template="act_addresses.html",
     ),
-    "delete": _declared("delete"),
+    "delete": _declared_action("delete"),
 }
 _SESSION_ACTIONS = {
     "end": Action(
@@ -192,7 +192,7 @@ _WITHOUT_USER = {
             "A password only works with a confirmed address.",
         ],
         undo="Deleting the user undoes it.",
-        do=lambda asked, _users, body: _show(users.create_user(asked, body), "create"),
+        do=lambda asked, _users, body: _redirect_to_user(users.create_user(asked, body), "create"),
         done="User created.",
         form=_NewUserForm,
         check=_new_user,
@@ -202,7 +202,7 @@ _WITHOUT_USER = {
         title="Invite",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
-        do=lambda asked, _users, form: _show(
+        do=lambda asked, _users, form: _redirect_to_user(
             messages.invite(asked, messages.invitation(**form))[0], "invite"
         ),
         done="The invitation is on its way.",

@@ -107,11 +107,11 @@ def _verdict(explained: explanation.Explanation, steps: list[dict[str, Any]]) ->
     if not explained.ways:
         return "Locked:" if explained.is_locked else "Can’t sign in:"
     ways = _either(explained.ways)
-    first = [way for way in explained.ways if way != explanation.PASSKEY]
-    if steps and first:
-        ways = f"{_either(first)}, then {_either([_step(factor) for factor in steps])}"
+    first_steps = [way for way in explained.ways if way != explanation.PASSKEY]
+    if steps and first_steps:
+        ways = f"{_either(first_steps)}, then {_either([_step(factor) for factor in steps])}"
         # A passkey is both steps.
-        ways += ", or with a passkey alone" if len(first) < len(explained.ways) else ""
+        ways += ", or with a passkey alone" if len(first_steps) < len(explained.ways) else ""
     if explained.is_locked:
         return f"Locked, except with {ways}:"
     return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
@@ -139,7 +139,7 @@ def _possible(
     user: "queries.SelectSummary", facts: "queries.SelectUserFacts", explained: explanation.Explanation
 ) -> list[str]:
     is_invited = facts.invited_at is not None and user.email is not None
-    wanted = {
+    is_offered = {
         "invite-again": is_invited and not user.banned_until,
         "recover": user.email is not None and not user.banned_until and not is_invited,
         "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
@@ -148,4 +148,4 @@ def _possible(
         "unban": bool(user.banned_until),
         "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
     }
-    return [name for name in USER_ACTIONS if wanted.get(name, True)]
+    return [name for name in USER_ACTIONS if is_offered.get(name, True)]

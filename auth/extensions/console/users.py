@@ -111,7 +111,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         total = queries.estimate_users(latchkey.db).total if not criteria else 0
         # The number of all users is an estimate. Users with common words are too many to collect.
         is_many = total > FEW or criteria.keys() == {"common"}
-        among, least = (None, PAGE_SIZE) if is_many else few(criteria)
+        among, least = (None, PAGE_SIZE) if is_many else find_few(criteria)
         order = reading if reading in _SORTED else "last_sign_in" if "within" in criteria else query["sort"]
         rows, is_last = _page(order, criteria, among, query.get("after"))
         if rows:
@@ -124,14 +124,14 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         count = len(rows)
     shown_total = _estimate(total, least) if count is None else counted(count, "user")
     # Only for display: the place after which the page begins has no number.
-    before = int(query["at"][:9]) if query.get("at", "").isdecimal() and not is_first else 0
+    offset = int(query["at"][:9]) if query.get("at", "").isdecimal() and not is_first else 0
     return {
         "users": users,
         "pending": queries.list_pending_users(latchkey.db, address=address) if address else [],
         "count": count,
         "total": shown_total,
-        "first": before + 1,
-        "last": before + len(rows),
+        "first": offset + 1,
+        "last": offset + len(rows),
         "reading": reading,
         "filters": {
             name: text for name, text in (query | {"by": reading}).items() if name not in ("after", "at")
@@ -166,12 +166,12 @@ def _split(reading: Filters) -> Filters:
     """Return a reading that does not look up common words in the index."""
     if "words" not in reading:
         return reading
-    split = queries.split_words(latchkey.db, search=reading["words"])
-    words = {name: text for name, text in (("words", split.rare), ("common", split.common)) if text}
+    row = queries.split_words(latchkey.db, search=reading["words"])
+    words = {name: text for name, text in (("words", row.rare), ("common", row.common)) if text}
     return words or reading
 
 
-def few(filters: Filters) -> tuple[list[str] | None, int]:
+def find_few(filters: Filters) -> tuple[list[str] | None, int]:
     """Return the ids of the users that match the filters, or None and a lower bound of their number."""
     if "provider" in filters:
         query: Callable[..., Any] = queries.few_users_of_provider

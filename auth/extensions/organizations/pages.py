@@ -322,7 +322,7 @@ def submit_withdrawal(slug: str, invitation_id: str) -> Response:
 
 def notice() -> Markup | None:
     """Return the message of our redirect to this page, if any."""
-    done = forms.signed("done")
+    done = forms.signed_value("done")
     return text("done", done) if has_text("done", done) else None
 
 

@@ -59,7 +59,7 @@ _KINDS = {
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    asked, user, done = current_asked(), own_user(), forms.signed("done")
+    asked, user, done = current_asked(), own_user(), forms.signed_value("done")
     person = asked.live_caller()
     addresses = {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
@@ -125,7 +125,7 @@ def delete_account() -> Response:
 
 @blueprint.get("/account/deleted")
 def show_deleted() -> Response:
-    if forms.signed("done") != "deleted":
+    if forms.signed_value("done") != "deleted":
         return redirect_to_own("sign-in")
     return page("account_deleted.html", here=request.full_path)
 
@@ -168,8 +168,8 @@ def _connect() -> Response:
     asked = current_asked()
     identities.require_manual_linking(asked)
     chosen_provider = oauth.provider_named(asked, request.values.get("provider", ""))
-    back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
-    state = identities.begin(asked, chosen_provider, **back, scopes=None, proof=None)
+    target = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
+    state = identities.begin(asked, chosen_provider, **target, scopes=None, proof=None)
     return redirect_to_own(own_url(latchkey.settings, "link-identity", {"flow": state}).rpartition("/")[2])
 
 
@@ -184,7 +184,7 @@ def show_changes() -> Response:
         here=f"/{to.path('account/changes')}",
         to=to,
         changes=[row_of(change) for change in removal.list_recent(latchkey.db, person.id)],
-        done=forms.signed("done"),
+        done=forms.signed_value("done"),
     )
 
 
@@ -242,10 +242,10 @@ def _devices() -> list[dict[str, Any]]:
 
 def _left_providers(user: dict[str, Any]) -> list[str]:
     """Return the providers of organizations that the user has left, whose identities the user may remove."""
-    names, caller = [each["provider"] for each in user["identities"]], current_asked().caller
+    provider_names, caller = [each["provider"] for each in user["identities"]], current_asked().caller
     return [
         name
-        for name in names
+        for name in provider_names
         if name.startswith(PREFIX)
         and not removal.refusal_of_customer(latchkey.db, caller.user_id, name, caller.providers)
     ]

@@ -14,7 +14,7 @@ from auth.flows.messages.message_requests import send_reauthentication_code
 from auth.flows.passkeys import assertions
 from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
 from auth.html import browser_sessions, form_schemas
-from auth.html.admin.actions import above
+from auth.html.admin.actions import title_and_page_above
 from auth.html.browser_sessions import signed_in
 from auth.html.challenges import may_challenge, sent_credential
 from auth.html.destinations import destination
@@ -52,18 +52,18 @@ def show_confirmation(problem: Problem | None = None) -> Response:
         # Passkeys and providers prove more than an address.
         back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
         providers = {identity["provider"] for identity in own_user()["identities"]}
-        # While passkeys are disabled too, those that users have stay a proof.
+        # While passkeys are disabled, those that users have are still a proof.
         is_offered = own_passkeys() and may_challenge()
         ways["challenge"] = assertions.begin_proof(asked) if is_offered else None
         ways["providers"] = provider_links(back, among=providers, prompt="login")
     path = next_page.partition("?")[0]
-    action, console = above(path) if path.startswith("console/") else (None, None)
+    action, console = title_and_page_above(path) if path.startswith("console/") else (None, None)
     return page(
         "confirm.html",
         action=action,
         console=console,
         script=True,
-        here="/" + (_here(sent="yes") if is_sent else _here()),
+        here="/" + (_own_path(sent="yes") if is_sent else _own_path()),
         problem=problem,
         next=next_page if own_page(next_page) else "account",
         by=by,
@@ -76,7 +76,7 @@ def show_confirmation(problem: Problem | None = None) -> Response:
     )
 
 
-def _here(**parameters: str) -> str:
+def _own_path(**parameters: str) -> str:
     values = request.values
     query = {"by": "code"} if values.get("by") == "code" else {}
     query |= parameters
@@ -110,4 +110,4 @@ def submit_passkey_proof() -> Response:
 @form("request_proof", shown=show_confirmation, level=Level.SESSION)
 def request_proof_code() -> Response:
     send_reauthentication_code(current_asked(), **cookies.bind_to_browser())
-    return redirect_to_own(_here(sent="yes"))
+    return redirect_to_own(_own_path(sent="yes"))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from auth.core.factors.recovery_codes import grouped
 from auth.core.net.redirects import with_query
-from auth.extensions.pages.passkeys import ending, own_passkeys
+from auth.extensions.pages.passkeys import effects_of_factor, own_passkeys
 from auth.flows.account import removal
 from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import assertions
@@ -52,7 +52,7 @@ def show_second_step(problem: Problem | None = None) -> Response:
         # AUTH_MFA_REQUIRED requires a factor, but the user has none yet.
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
-    # A thief may have added all of them: a recovery by email removes them.
+    # A thief may have added all factors: a recovery by email removes them.
     person = asked.live_caller()
     is_required = must_have_step(person, latchkey.policy)
     may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
@@ -135,23 +135,23 @@ def show_two_step(problem: Problem | None = None) -> Response:
         problem=problem or problem_of_redirect(),
         is_required=session is not None and session.lacks_level,
         number=sum(step["type"] == "totp" for step in own_steps()) + 1,
-        **ending(),
+        **effects_of_factor(),
     )
 
 
 @blueprint.post("/account/two-step")
 @form("enrol_factor", shown=show_two_step, level=Level.ENROL)
 def submit_two_step() -> Response:
-    """Show the secret of a new app once, as a QR code and as text: no copy of the cookie reads it later."""
+    """Show the secret of a new app once, as a QR code and as text: a copied cookie cannot read it later."""
     asked = current_asked()
     require(asked, add("factor"))
     name = read_form(form_schemas.AppNameForm)["name"]
     factor = factors.enrol(asked, {"factor_type": "totp", "friendly_name": name})
     secret = factor["totp"]["secret"]
-    spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+    in_groups = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
     # We generated the SVG.
     qr_code = Markup(factor["totp"]["qr_code"])  # noqa: S704
-    return _first_code_page(factor["id"], totp=factor["totp"] | {"qr_code": qr_code, "secret": spaced})
+    return _first_code_page(factor["id"], totp=factor["totp"] | {"qr_code": qr_code, "secret": in_groups})
 
 
 @blueprint.get("/account/two-step/verify")

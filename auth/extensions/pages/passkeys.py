@@ -51,7 +51,7 @@ def submit_passkey() -> Response:
     return redirect_with_cookie(destination().own_url("sign-in"), session, way="passkey")
 
 
-def ending() -> dict[str, Any]:
+def effects_of_factor() -> dict[str, Any]:
     """Return whether a factor would be the caller's first, which ends other access, and whether API keys
     end."""
     caller = {"user_id": guard.caller_id()}
@@ -74,7 +74,7 @@ def show_new_passkey() -> Response:
         here=None,
         challenge=begin_registration(asked, {}),
         to=destination(),
-        **ending(),
+        **effects_of_factor(),
     )
 
 

@@ -1,3 +1,5 @@
+"""The page for a new password."""
+
 from flask import Blueprint, Response, jsonify
 
 from auth.core.passwords.policy import WeakPassword, check_strength
@@ -33,8 +35,8 @@ def check_common() -> Response:
     values = read_form(form_schemas.CommonForm)
     try:
         check_strength(latchkey.settings, values["password"], [values.get("email", "").lower()], None)
-    except WeakPassword as weak:
-        return jsonify(problem=weak.guessed and text("errors", f"weak_{weak.guessed}"))
+    except WeakPassword as error:
+        return jsonify(problem=error.guessed and text("errors", f"weak_{error.guessed}"))
     return jsonify(problem=None)
 
 
@@ -51,7 +53,7 @@ def show_new_password(kind: str, problem: Problem | None = None) -> Response:
     is_first, to = kind == "join", destination()
     if is_first and person.password_hash:
         return redirect_to_own(to.path("new-password"))
-    # If the next page is the account, it lists them.
+    # If the next page is the account, it lists the changes.
     changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
     return form_page(
         "new_password.html",
@@ -59,7 +61,7 @@ def show_new_password(kind: str, problem: Problem | None = None) -> Response:
         problem=problem,
         kind=kind,
         is_first=is_first,
-        is_removed=forms.signed("done") == PASSWORD_REMOVED,
+        is_removed=forms.signed_value("done") == PASSWORD_REMOVED,
         has_password=person.password_hash is not None,
         user=browser_sessions.resume(),
         changes=len(changes),

@@ -79,13 +79,13 @@ def show_address(kind: AddressKind, problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_address(kind: AddressKind) -> Response:
     asked, row = current_asked(), address_of_page()
-    new = row.address if row else read_form(_SCHEMAS[kind])[kind]
+    new_address = row.address if row else read_form(_SCHEMAS[kind])[kind]
     back, browser = f"{latchkey.settings.base_url}/account", cookies.bind_to_browser()
-    present = getattr(asked.live_caller(), kind)
-    user = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
-    if not row and new == present and json.loads(user.user_object)[f"new_{kind}"] is None:
+    old_address = getattr(asked.live_caller(), kind)
+    user = change_user(asked, {kind: new_address}, {"redirect_to": back, "code_challenge": None, **browser})
+    if not row and new_address == old_address and json.loads(user.user_object)[f"new_{kind}"] is None:
         return redirect_to_own("account", f"{kind}_stays")
-    query = {"typed": waiting.keep_address(asked, new, **browser, has_asked=True)}
+    query = {"typed": waiting.keep_address(asked, new_address, **browser, has_asked=True)}
     return redirect_to_own(with_query(f"account/{kind}/code", query))
 
 
@@ -100,7 +100,7 @@ def show_address_code(kind: str) -> Response:
 @form("poll_address", level=Level.AAL2)
 def show_email_waiting() -> Response:
     row = address_of_page()
-    return jsonify(is_used=row is not None and _has(row.address))
+    return jsonify(is_used=row is not None and _is_callers(row.address))
 
 
 def _code_page(kind: str, problem: Problem | None = None) -> Response:
@@ -108,18 +108,18 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     row = address_of_page()
     if row is None:
         return redirect_to_own(f"account/{kind}", error_code="insufficient_permissions")
-    if not problem and _has(row.address):
+    if not problem and _is_callers(row.address):
         return redirect_to_own("account", kind)
-    again = next_code(outgoing.seconds_to_wait(current_asked(), row.address))
+    countdown = next_code(outgoing.seconds_to_wait(current_asked(), row.address))
     return page(
         "account_code.html",
         script=True,
         here=f"/account/{kind}/code?typed={row.id}",
-        problem=problem or problem_of_code(again["again_wait"]),
+        problem=problem or problem_of_code(countdown["again_wait"]),
         kind=kind,
         typed=row.id,
         recipient=address(row.address),
-        **again,
+        **countdown,
     )
 
 
@@ -130,7 +130,7 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
 @audited("verification_refused")
 def submit_address_code(kind: str) -> Response:
     asked, row = current_asked(), address_of_page()
-    if row is None or _has(row.address):
+    if row is None or _is_callers(row.address):
         return _code_page(kind)
     code = by_code(asked, row.address, read_form(form_schemas.CodeForm)["code"], asked.browser_hash)
     try:
@@ -138,12 +138,12 @@ def submit_address_code(kind: str) -> Response:
         spend(asked, f"{kind}_change", code, ToBrowser())
     except ApiError as error:
         # The link may have confirmed the email meanwhile.
-        if error.error_code != "otp_expired" or not _has(row.address):
+        if error.error_code != "otp_expired" or not _is_callers(row.address):
             raise
     return redirect_to_own("account", kind)
 
 
-def _has(new: str) -> bool:
+def _is_callers(address: str) -> bool:
     """Whether an address is the caller's by now."""
     person = current_asked().live_caller()
-    return new in (person.email, person.phone)
+    return address in (person.email, person.phone)

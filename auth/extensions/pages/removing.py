@@ -35,7 +35,7 @@ from sql import queries
 blueprint = Blueprint("removing", __name__)
 
 # The messages of the account page after the removal of a factor or passkey.
-_REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "passkey_removed"}
+_MESSAGES = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "passkey_removed"}
 
 
 class _Removal(NamedTuple):
@@ -61,12 +61,12 @@ def _step(asked: Asked, id: str) -> _Removal:
         change, run = remove("passkey", id), partial(passkeys.remove, asked, id, {})
     else:
         change, run = remove("factor", id), partial(factors.remove, asked, id, {})
-    follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
+    text_names = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
     if is_last:
         has_codes = recovery_codes.status(asked).remaining > 0
-        follows += ["last_factor_with_codes" if has_codes else "last_factor"]
-    name, texts = name_of(type, step["friendly_name"]), (text("removal", key) for key in follows)
-    return _Removal(name, sentences(*texts), change, run, "account#security", _REMOVED[type])
+        text_names += ["last_factor_with_codes" if has_codes else "last_factor"]
+    name, texts = name_of(type, step["friendly_name"]), (text("removal", key) for key in text_names)
+    return _Removal(name, sentences(*texts), change, run, "account#security", _MESSAGES[type])
 
 
 def _identity(asked: Asked, id: str) -> _Removal:

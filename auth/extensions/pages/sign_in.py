@@ -64,7 +64,7 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     if is_old and (session := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, user=session)
-    shown_problem = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
+    shown_problem = problem or (why_ended() if forms.signed_value("error_code") in ("", _ENDED) else None)
     # Users of a customer's provider who also have a password open this page with this parameter.
     way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
     return _page_with_providers("sign_in.html", "sign-in", shown_problem, way=way)

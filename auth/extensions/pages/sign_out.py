@@ -20,7 +20,7 @@ def show_sign_out() -> Response:
     """Ask whether to sign out. A link must not do it: any site could send the browser here."""
     url, session = _back(), browser_sessions.resume()
     if session is None:
-        return signing_out.signed_out(url, is_stuck=forms.signed("done") == signing_out.STUCK)
+        return signing_out.signed_out(url, is_stuck=forms.signed_value("done") == signing_out.STUCK)
     host = urlsplit(url).netloc if url else None
     # The host is the name of the brand, unless one is set.
     application = host if host != latchkey.settings.brand_name else None

@@ -61,7 +61,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
     channel = "" if is_email(row.address) else "_phone"
     # The code of a banned user is used up, and its link with it.
     is_used_up = used_link is not None or (problem is not None and problem.error_code == "user_banned")
-    again = next_code(outgoing.seconds_to_wait(asked, row.address))
+    countdown = next_code(outgoing.seconds_to_wait(asked, row.address))
     return form_page(
         "code.html",
         with_query(f"{path}/code", {"typed": row.id}),
@@ -76,8 +76,8 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         has_asked=row.has_asked,
         waits=row.has_asked and not channel and not is_used_up,
         sign_in=with_query(to.path("sign-in"), {"typed": row.id}),
-        problem=problem or (None if used_link else problem_of_code(again["again_wait"])),
-        **again,
+        problem=problem or (None if used_link else problem_of_code(countdown["again_wait"])),
+        **countdown,
     )
 
 

@@ -12,7 +12,7 @@ from auth.flows.sign_in.reauthentication import add, proof_needed
 from auth.html import browser_sessions
 from auth.html.admin.console_page import console_page
 from auth.html.forms import SESSION, own_form
-from auth.html.missing_steps import ELSEWHERE, to_step
+from auth.html.missing_steps import REDIRECTED_ERRORS, to_step
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem, problem_of
 from auth.web import Level, View, cookies, g, guard, limits
@@ -95,11 +95,11 @@ def _message_of(error: ApiError) -> str:
     if not error.details or error.key not in ("validation_failed", "mfa_verification_failed"):
         return _MESSAGES.get(error.key, error.msg)
     sentences = []
-    for wrong in error.details.split("; "):
-        field, _, requirement = wrong.partition(": ")
+    for detail in error.details.split("; "):
+        field, _, requirement = detail.partition(": ")
         name = _FIELDS.get(field) or labels.spaced(field).capitalize()
-        has_own = field in labels.names("wrong_values")
-        sentences.append(labels.label("wrong_values", field) if has_own else f"{name} {requirement}.")
+        has_label = field in labels.names("wrong_values")
+        sentences.append(labels.label("wrong_values", field) if has_label else f"{name} {requirement}.")
     return " ".join(sentences)
 
 
@@ -108,7 +108,7 @@ def show_error(exception: Exception) -> Response:
     error = as_api_error(exception)
     if error.error_code == "insufficient_aal" and not g.administrator.has_factor:
         return needs_factor()
-    if error.error_code in ELSEWHERE:
+    if error.error_code in REDIRECTED_ERRORS:
         return _to_step(error.key)
     problem = explain(error)
     response = console_page("error.html", section=None, status=problem.status, problem=problem)
@@ -119,17 +119,17 @@ def show_error(exception: Exception) -> Response:
 def needs_factor() -> Response:
     """Send an administrator without a second factor to enrol one, and back."""
     settings = latchkey.settings
-    may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
+    offers = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
     # Enrolment also asks for a proof, but does not know the page to return to.
-    if any(may.values()) and (key := proof_needed(current_asked(), add("factor"), level=Level.SESSION)):
+    if any(offers.values()) and (key := proof_needed(current_asked(), add("factor"), level=Level.SESSION)):
         return _to_step(key)
-    return console_page("enrol.html", section=None, status=403, **may, way_back=_way_back())
+    return console_page("enrol.html", section=None, status=403, **offers, way_back=_way_back())
 
 
 def _way_back() -> dict[str, str]:
     # The confirmation of an action has the path of its form.
-    here = request.full_path if request.method == "GET" else request.path
-    return {"next": here[1:].removesuffix("?")}
+    path = request.full_path if request.method == "GET" else request.path
+    return {"next": path[1:].removesuffix("?")}
 
 
 def _to_step(key: str) -> Response:

@@ -91,7 +91,7 @@ def serve(
         blueprint.add_url_rule(f"{path}/{name}", f"submit_{endpoint}", submit, methods=["POST"])
 
 
-def above(path: str) -> tuple[str | None, str]:
+def title_and_page_above(path: str) -> tuple[str | None, str]:
     """Return the title of the action at a path of the console, if any, and the path of the page above."""
     title = getattr(_view_at(path), "title", None)
     while "/" in path:
@@ -113,7 +113,7 @@ def _view_at(path: str) -> Callable[..., Any] | None:
 
 def notice_of(actions: Mapping[str, Action]) -> str | None:
     """Return the message of the action that just redirected this browser to the subject's page."""
-    action = actions.get(forms.signed("done"))
+    action = actions.get(forms.signed_value("done"))
     return action.done if action else None
 
 
@@ -122,8 +122,10 @@ def _views(name: str, action: Action, find: Callable[..., Subject]) -> tuple[Vie
         subject = find(**ids)
         ways = None
         if _asks_factor(action) and subject.has_effect:
-            before = _trusted_before()
-            row = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=before)
+            added_before = _trusted_before()
+            row = queries.select_second_steps(
+                latchkey.db, user_id=guard.caller_id(), added_before=added_before
+            )
             ways = factors_without_challenge(row) if request.method == "HEAD" else own_factors(row)
             ways["has_passkey"] = row.has_passkey
         values: dict[str, Any] = {"action": action, "subject": subject, "problem": problem, "ways": ways}
@@ -140,7 +142,7 @@ def _views(name: str, action: Action, find: Callable[..., Subject]) -> tuple[Vie
             limits.count("confirm_administration", guard.caller_on_network())
         return confirmation(**ids)
 
-    # Do not show a form from another site again. A form that no limit has counted gets no challenges.
+    # `shows` is inside: it does not show a form again that came from another site or exceeds the limit.
     @administrator
     @changing
     @shows(confirmation, explain)
@@ -163,21 +165,21 @@ def _asks_factor(action: Action) -> bool:
 def _give_factor() -> None:
     """Spend the code, or the response of a passkey or security key, in a form."""
     asked = current_asked()
-    before = _trusted_before()
+    added_before = _trusted_before()
     if "factor_id" in request.form:
-        session = verify_key(added_before=before)
+        session = verify_key(added_before=added_before)
         browser_sessions.keep(session.cookie, session.aal)
         return
     if "credential" in request.form:
         owner = assertions.own_session(asked)
-        _, session = assertions.prove(asked, sent_credential(), added_before=before, owner=owner)
+        _, session = assertions.prove(asked, sent_credential(), added_before=added_before, owner=owner)
         browser_sessions.keep(session.cookie, session.aal)
         return
     code = read_form(_CodeForm)["factor_code"]
     if len(code) != _TOTP_LENGTH:
-        session = recovery_codes.verify(asked, code, made_before=before)
+        session = recovery_codes.verify(asked, code, made_before=added_before)
         browser_sessions.keep(session.cookie, session.aal)
-    elif not check_totp(asked, guard.caller_id(), code, added_before=before):
+    elif not check_totp(asked, guard.caller_id(), code, added_before=added_before):
         details = "factor_code: must be an unused code from an authenticator app that is at least a week old"
         raise ApiError("mfa_verification_failed", details)
 

@@ -56,8 +56,8 @@ def place_of(query: dict[str, Any]) -> dict[str, Any]:
 def page_of(rows: list[Any], time: str) -> dict[str, Any]:
     """Return a page of rows, and the URLs of the first and the next one. `time` is a member of `details`."""
     last = rows[MOST - 1] if len(rows) > MOST else None
-    following = page_after(last.details[time], last.id) if last else None
-    return {"rows": rows[:MOST], "first": first_page(), "next": following}
+    next_url = page_after(last.details[time], last.id) if last else None
+    return {"rows": rows[:MOST], "first": first_page(), "next": next_url}
 
 
 def first_page() -> str | None:
@@ -65,9 +65,9 @@ def first_page() -> str | None:
     return _url({}) if "before_id" in request.args else None
 
 
-def page_after(at: str, id: str, **more: str) -> str:
+def page_after(at: str, id: str, **others: str) -> str:
     """Return the URL of the page of a list that continues after a row."""
-    return _url({"before_at": at, "before_id": id} | more)
+    return _url({"before_at": at, "before_id": id} | others)
 
 
 def _url(key: dict[str, str]) -> str:

@@ -37,7 +37,7 @@ def _code_page(problem: Problem | None = None) -> Response:
     here = _path_of(code)
     if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
         return to_step
-    if (done := forms.signed("done")) in _DONE:
+    if (done := forms.signed_value("done")) in _DONE:
         return page("device_decided.html", here="/device", done=done)
     text = request.values.get("user_code", "") if problem else code
     return page("device.html", here=f"/{here}", problem=problem, typed=text, example="WDJB-MJHT")
