@@ -69,9 +69,9 @@ class Statement:
 
     def prepare(self, constants: Container[str] = ()) -> str:
         """Return the PREPARE, with templates for the constants only."""
-        varying = [parameter for parameter in self.parameters if parameter not in constants]
-        types = f" ({', '.join(self.parameters[parameter] for parameter in varying)})" if varying else ""
-        numbers = {parameter: f"${number}" for number, parameter in enumerate(varying, 1)}
+        variables = [parameter for parameter in self.parameters if parameter not in constants]
+        types = f" ({', '.join(self.parameters[parameter] for parameter in variables)})" if variables else ""
+        numbers = {parameter: f"${number}" for number, parameter in enumerate(variables, 1)}
         return f"PREPARE {self.name}{types} AS {self._substitute(self._placeholders | numbers)}"
 
     def execute(self, constants: Container[str] = ()) -> str:
@@ -108,21 +108,21 @@ def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
 shipped = functools.cache(load_statements)
 
 
-def _parse(text: str, where: str) -> Iterator[Statement]:
+def _parse(text: str, file: str) -> Iterator[Statement]:
     headers = list(_HEADER.finditer(text))
     if len(headers) != text.count("-- name:"):
-        raise InvalidStatement(f"{where}: a header is malformed")
-    for header, following in zip_longest(headers, headers[1:]):
-        name, declared, returns, nullable = (
+        raise InvalidStatement(f"{file}: a header is malformed")
+    for header, next_header in zip_longest(headers, headers[1:]):
+        name, signature, returns, nullable = (
             " ".join((part or "").replace("--", " ").split()) for part in header.groups()
         )
         parameters = dict(
-            parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip()
+            parameter.strip().split(" ", 1) for parameter in signature.split(",") if parameter.strip()
         )
-        body = text[header.end() : following.start() if following else None].strip().rstrip(";")
+        body = text[header.end() : next_header.start() if next_header else None].strip().rstrip(";")
         names = {match[1] for match in _TOKENS.finditer(body) if match[1]}
         if names != set(parameters):
-            raise InvalidStatement(f"{where}: {name} declares {sorted(parameters)} and uses {sorted(names)}")
+            raise InvalidStatement(f"{file}: {name} declares {sorted(parameters)} and uses {sorted(names)}")
         columns = frozenset(column.strip().removesuffix("?") for column in nullable.split(",") if column)
         yield Statement(name, parameters, body, returns, columns)
 
@@ -182,14 +182,15 @@ class Transaction(Runner):
     _connection: Connection
     # Empty once it was sent.
     _begin: str
-    _held: list[Call] = field(default_factory=list, init=False)
+    # The calls that run with the next statement.
+    _effects: list[Call] = field(default_factory=list, init=False)
 
     def _lend(self) -> AbstractContextManager[Connection]:
         return nullcontext(self._connection)
 
     def _execute(self, connection: Connection, *calls: Call, after: str = "") -> NamedTupleCursor:
-        calls, before = (*self._held, *calls), self._begin
-        self._held, self._begin = [], ""
+        calls, before = (*self._effects, *calls), self._begin
+        self._effects, self._begin = [], ""
         return self._db._execute(connection, *calls, before=before, after=after)
 
     def later(self, effect: Callable[Concatenate[Runner, P], int], *args: P.args, **kwargs: P.kwargs) -> None:
@@ -197,8 +198,8 @@ class Transaction(Runner):
         effect(_Later(self), *args, **kwargs)
 
     def commit(self) -> None:
-        """Run the held statements, commit, and notify of committed messages, as the end of the block does."""
-        if self._begin and not self._held:
+        """Run the waiting effects, commit, and notify of committed messages, as the end of the block does."""
+        if self._begin and not self._effects:
             return
         with self._execute(self._connection, after="COMMIT") as cursor:
             if cursor.statusmessage != "COMMIT":
@@ -211,8 +212,9 @@ class Transaction(Runner):
                 notification.execute("NOTIFY outbox")
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
-        """Call a function of the operator, by schema and name, with JSON, and return its result as text. It
-        follows another statement.
+        """Call a function of the operator, by schema and name, with JSON, and return its result as text.
+
+        Call it after another statement.
         """
         # The only value in the text of a statement: a setting, quoted as an identifier.
         call = composed.SQL("SELECT {}(%s)::text").format(composed.Identifier(*function))
@@ -236,7 +238,7 @@ class _Later(Runner):
         return self._tx._lend()
 
     def _execute(self, connection: Connection, *calls: Call) -> NamedTupleCursor:
-        self._tx._held.extend(calls)
+        self._tx._effects.extend(calls)
         return connection.cursor(cursor_factory=NamedTupleCursor)
 
 
@@ -307,10 +309,10 @@ class Database(Runner):
         return self.begin(Transaction, f"{BEGIN}; SET LOCAL plan_cache_mode = force_custom_plan")
 
     @contextmanager
-    def begin(self, kind: type[T], begin: str) -> Iterator[T]:
-        """Run the block's statements as one transaction of a kind, which `begin` begins."""
+    def begin(self, kind: type[T], text: str) -> Iterator[T]:
+        """Run the block's statements as one transaction of a kind. `text` begins with BEGIN."""
         with self.pool.connection() as connection:
-            tx = kind(self, connection, begin)
+            tx = kind(self, connection, text)
             try:
                 yield tx
                 tx.commit()

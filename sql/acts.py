@@ -70,7 +70,8 @@ _running: ContextVar[bool] = ContextVar("_running", default=False)
 class Act(Transaction):
     """The transaction of an act."""
 
-    _last = -1
+    # The place of the last lock in the order.
+    _last_place = -1
     # Whether a verdict was recorded, which must be committed whatever the act decides.
     has_verdict = False
     _acted_at: datetime | None = None
@@ -93,7 +94,7 @@ class Act(Transaction):
     ) -> "queries.RecordVerdict":
         """Count a verdict in its limits. If `refused_by` is the kind of one, nobody may learn the verdict.
 
-        The user is locked after it, for a wrong one too, or the lock would tell it; and the act returns its
+        Lock the user after it, also if the verdict is wrong, or the lock would reveal it. The act returns its
         refusal, because an exception would roll the count back.
         """
         self._follow(_COUNTS)
@@ -139,7 +140,7 @@ class Act(Transaction):
         queries.lock_client(self, id=id)
 
     def lock_users(self, ids: Iterable[str | None]) -> None:
-        """Lock users, before the next statement. The same runs for None, an address without a user."""
+        """Lock users, with the next statement. None, an address without a user, takes the same statement."""
         self._follow(_USERS)
         self.later(queries.lock_users, ids=sorted({id for id in ids if id is not None}))
 
@@ -164,13 +165,13 @@ class Act(Transaction):
         return self.read(lock, *args, **kwargs)
 
     def _follow(self, place: int) -> None:
-        if place < self._last or (place == self._last and place in (_USERS, _ORGANIZATIONS)):
+        if place < self._last_place or (place == self._last_place and place in (_USERS, _ORGANIZATIONS)):
             raise RuntimeError("an act must lock in the order of sql/acts.py")
-        self._last = place
+        self._last_place = place
 
 
 @contextmanager
-def begin(db: Database, settings: str = "") -> Iterator[Act]:
+def begin(db: Database, more: str = "") -> Iterator[Act]:
     """Run the block's statements as one act that has locked nothing yet. It cannot contain another act.
 
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
@@ -181,7 +182,7 @@ def begin(db: Database, settings: str = "") -> Iterator[Act]:
     token = _running.set(True)
     act = None
     try:
-        with db.begin(Act, _BEGIN + settings) as act:
+        with db.begin(Act, _BEGIN + more) as act:
             yield act
     except psycopg2.Error:
         raise
@@ -220,10 +221,10 @@ def on(db: Database, *user_ids: str | None) -> Iterator[Act]:
 def on_found(
     db: Database, find: Find, before: Callable[[Act], object] = lambda _: None
 ) -> Iterator[tuple[Act, Sequence[str]]]:
-    """Run the block's statements as one act, with the users locked whom `find` finds; yield them, too.
+    """Run the block's statements as one act, with the users locked whom `find` finds; yield their ids, too.
 
-    Whoever they are is looked up again after the lock. If others own what was looked up, the act begins
-    again, three times at most. `before` takes the locks that come before users.
+    `find` runs again after the lock. If it finds other users, the act begins again, three times at most.
+    `before` takes the locks that come before users.
 
     Raises `NotInTime`.
     """

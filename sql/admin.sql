@@ -75,8 +75,8 @@ SELECT count(*) AS total
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, most integer, audience text, with_organizations boolean) -> row
--- Reads users in their order until the page is full, and others until it has counted `most`. Of `coalesce`,
--- Postgres expects that it finds many users, and uses no index.
+-- Reads users in their order until the page is full, and others until it has counted `most`. Postgres expects
+-- that `coalesce` finds many users, and uses no index.
 WITH page AS (
   SELECT id, row_number() OVER () AS place
     FROM (

@@ -25,7 +25,7 @@ SELECT k.id, k.name, k.scopes, k.expires_at,
  ORDER BY k.name;
 
 -- name: lock_admin_keys()
--- Makes their number exact.
+-- Lets the next statements count the keys exactly.
 SELECT pg_advisory_xact_lock(7239004125);
 
 -- name: count_admin_keys() -> row

@@ -74,7 +74,7 @@ UPDATE outbox
  WHERE outcome IS NULL AND NOT :resend;
 
 -- name: end_all_access(reason text, reach text, keys_up_to text, with_grants boolean)
--- It may have ended since the backup.
+-- The access may have ended since the backup.
 SELECT end_held(u.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
   FROM users AS u
  WHERE holds_anything(u.id, 'infinity');

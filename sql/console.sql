@@ -33,7 +33,7 @@ WITH past AS (
 SELECT until = now() AS is_complete FROM span;
 
 -- name: count_active_users()
--- Once an hour, because it reads all sessions: a session refreshes too often for an index on that time.
+-- Run once an hour, because it reads all sessions: a session refreshes too often for an index on that time.
 INSERT INTO hourly_counts (hour, name, count)
 SELECT date_trunc('hour', now(), 'UTC'), 'active_users', count(DISTINCT s.user_id)
   FROM sessions AS s
@@ -41,8 +41,8 @@ SELECT date_trunc('hour', now(), 'UTC'), 'active_users', count(DISTINCT s.user_i
 ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count;
 
 -- name: list_daily_counts(days integer) -> rows
--- One row for each day in UTC, oldest first, preceded by the same number of days of the previous period. Of
--- its first day only the end counts, so that both periods have the same length.
+-- One row for each day in UTC, oldest first, preceded by the same number of days of the previous period. Only
+-- the end of its first day counts, so that both periods have the same length.
 WITH chart AS (
   SELECT now() AT TIME ZONE 'UTC' AS until,
          date_trunc('day', now() AT TIME ZONE 'UTC') - make_interval(days => :days - 1) AS since

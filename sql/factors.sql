@@ -4,7 +4,7 @@ VALUES (:user_id, :network, :acted_at, :acted_at)
 ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, mail_proved_at = :acted_at;
 
 -- name: forget_mail_proofs(user_id uuid)
--- For a change of an address: a thief of the previous mailbox may have used links.
+-- Run at a change of an address: a thief of the previous mailbox may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
 -- name: count_verified_factors(user_id uuid) -> row (names?)
@@ -111,10 +111,9 @@ SELECT id, factor_type
  ORDER BY verified_at, id;
 
 -- name: remove_factors(user_id uuid, ids text[], verified_before timestamptz, kept_until timestamptz)
--- Factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed the second
--- step with one, so no network keeps its own tries. Recovery codes go with the last factor. The links of
--- notices ask for those that were verified before a moment until `kept_until`: rows without a link keep
--- copies.
+-- Removes factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed the
+-- second step with one, so no network keeps its own tries. Recovery codes go with the last factor. The links of
+-- notices may restore those verified before a moment: rows without a link keep copies until `kept_until`.
 WITH gone AS (
   DELETE FROM factors WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING *
 ), lowered AS (

@@ -111,7 +111,7 @@ DELETE FROM spent_captchas
                            WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_old_sessions(batch integer, kept integer)
--- Kept for a while, so that support can see why a user was signed out.
+-- Ended sessions are kept for a while, so that support can see why a user was signed out.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT id FROM sessions
                         WHERE ended_at <= now() - make_interval(secs => :kept)
@@ -119,7 +119,7 @@ DELETE FROM sessions
 
 -- name: delete_expired_sessions(batch integer, kept integer, refresh_token_lifetime integer,
 --                               session_timebox integer)
--- The same time after they expired. The condition on created_at is for the index.
+-- Expired sessions are kept for the same time. The condition on created_at is for the index.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT s.id
                          FROM sessions AS s
@@ -179,7 +179,7 @@ DELETE FROM users
 RETURNING record_acts_at(now(), :origin, users.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
--- Users whom any stranger can create, and who were never used.
+-- Deletes users whom any stranger may have created, and who have not been used since.
 DELETE FROM users
  WHERE id = ANY (ARRAY(
          SELECT u.id

@@ -17,7 +17,7 @@ SELECT network, passed_at, mail_proved_at, clock_timestamp() AS now FROM known_n
 -- name: record_verdict(kinds text[], subjects text[], networks text[], amounts integer[], seconds integer[],
 --                      tries integer, is_right boolean)
 --   -> row (refused_by?, refused_for?, count?, seconds_left?)
--- The arrays are the columns of the limits. Without one, nothing is counted.
+-- The arrays are the columns of the limits. Without a limit, nothing is counted.
 SELECT v.refused_by, v.refused_for, v.count, v.seconds_left
   FROM record_verdict(
          ARRAY(SELECT (l.kind, l.subject, l.network, l.amount, l.seconds)::failure_limit

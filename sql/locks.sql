@@ -32,7 +32,7 @@ SELECT FROM sessions WHERE id = :session_id FOR NO KEY UPDATE;
 -- name: lock_session(session_id uuid, ip inet, user_agent text, audience text, with_organizations boolean)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?)
--- A session, to refresh it, as the previous holder of its lock left it.
+-- Locks a session to refresh it, and returns it as the previous holder of the lock left it.
 SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.resource,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
        s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
@@ -54,7 +54,7 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?, auth_time?, token_lifetime?, secret_hash?,
 --     previous_secret_hash?, previous_secret_expires_at?, organization_id?, for_organization_id?)
--- As lock_session, for a session that a user gave a client, with the client's settings.
+-- Like lock_session, for a session that a user gave a client. Also returns the client's settings.
 SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
        s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,

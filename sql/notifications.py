@@ -28,15 +28,15 @@ class Notifications:
 
         Returns at once when the connection is made or lost, because messages may have been written meanwhile.
         """
-        before = self._connection
-        connection = self._listening()
-        if connection is not before:
+        previous = self._connection
+        connection = self._listen()
+        if connection is not previous:
             return True
         if connection and connection.notifies:
             connection.notifies.clear()
             return True
-        watched = [self._reader.fileno(), *([connection.fileno()] if connection else [])]
-        readable, _, _ = select.select(watched, [], [], seconds)
+        descriptors = [self._reader.fileno(), *([connection.fileno()] if connection else [])]
+        readable, _, _ = select.select(descriptors, [], [], seconds)
         if self._reader.fileno() in readable:
             self._reader.recv(4096)
         is_notified = connection is not None and connection.fileno() in readable
@@ -59,8 +59,8 @@ class Notifications:
         self._reader.close()
         self._writer.close()
 
-    def _listening(self) -> Connection | None:
-        """Return the connection, or None while Postgres is unavailable, which LISTEN detects."""
+    def _listen(self) -> Connection | None:
+        """Return the connection that listens, or None while Postgres is unavailable, which LISTEN detects."""
         if self._url is None:
             return None
         try:

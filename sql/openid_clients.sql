@@ -27,7 +27,7 @@ ON CONFLICT (id) DO UPDATE
        token_lifetime = :token_lifetime, id_token_signed_response_alg = :id_token_signed_response_alg,
        backchannel_logout_uri = :backchannel_logout_uri,
        is_blocked = excluded.is_blocked, organization_id = :organization_id, admits_members = excluded.admits_members,
-       -- After the wait for a consent: that one does not cover the change.
+       -- The time after the wait for a consent, which does not cover the change.
        updated_at = clock_timestamp();
 
 -- name: delete_surplus_clients(origin jsonb)
@@ -105,7 +105,7 @@ DELETE FROM oauth_requests AS r
  WHERE r.client_id = :client_id AND r.redirect_uri <> ALL (:redirect_uris) AND r.opened_session_id IS NULL;
 
 -- name: has_grants(client_id uuid) -> row
-SELECT EXISTS (SELECT FROM oauth_grants WHERE client_id = :client_id) AS is_so;
+SELECT EXISTS (SELECT FROM oauth_grants WHERE client_id = :client_id) AS has_grants;
 
 -- name: has_lost_access(client_id uuid) -> row
 SELECT EXISTS (SELECT
@@ -114,7 +114,7 @@ SELECT EXISTS (SELECT
                  JOIN users AS u ON u.id = g.user_id
                  JOIN sessions AS s ON s.grant_id = g.id
                 WHERE g.client_id = :client_id AND s.ended_at IS NULL
-                  AND NOT admits(c, u, s.resource, s.organization_id)) AS is_so;
+                  AND NOT admits(c, u, s.resource, s.organization_id)) AS has_lost_access;
 
 -- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer, reason text,
 --                       reach text, keys_up_to text, with_grants boolean) -> row?

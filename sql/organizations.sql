@@ -71,8 +71,8 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
 -- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint, most integer) -> row
--- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the
--- account, nor the id of a user who is no member, such as another administrator.
+-- Owners read that an operator acted, or was refused, but not which one. A refusal shows nothing about the
+-- account, nor the id of a user who is not a member, such as another administrator.
 SELECT (SELECT count(*)
           FROM (SELECT
                   FROM audit_log AS a
@@ -107,10 +107,10 @@ SELECT m.organization_id AS id, m.added_by, m.created_at, clock_timestamp() AS n
  ORDER BY o.slug;
 
 -- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (email?, role?, actor_role?)
--- `role` is that of a user, and `other_owners` are those who can sign in besides.
+-- `role` is the user's, and `other_owners` counts the other owners who can sign in.
 SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS requires, providers_of(o) AS providers,
        u.email, m.role, actor.role AS actor_role,
-       (SELECT count(*) FROM memberships AS each WHERE each.organization_id = o.id) AS members,
+       (SELECT count(*) FROM memberships AS member WHERE member.organization_id = o.id) AS members,
        (SELECT count(*)
           FROM memberships AS other
           JOIN users ON users.id = other.user_id
@@ -164,7 +164,7 @@ VALUES (:id, :slug, :name, :app_metadata, :founded_by, :acted_at, :acted_at);
 
 -- name: update_organization(id uuid, slug text, name text, level text, needs_own_provider boolean,
 --                           app_metadata jsonb, acted_at timestamptz)
--- Writes nothing that is so already.
+-- Changes no row if all values are the same.
 UPDATE organizations
    SET slug = coalesce(:slug, slug), name = coalesce(:name, name), level = coalesce(:level, level),
        needs_own_provider = coalesce(:needs_own_provider, needs_own_provider),
@@ -244,8 +244,8 @@ SELECT record_acts_at(:acted_at, :origin, :user_id, :email, ARRAY[:entry], '{}',
 -- For the janitor.
 
 -- name: end_members_of_ended_organizations(batch integer, reason text, reach text, keys_up_to text, with_grants boolean)
--- Ends the sessions of applications for such an organization, or of applications that admit its members
--- alone, too.
+-- Removes memberships, and ends the users' sessions of applications for the organization, or of applications
+-- that admit its members alone.
 WITH batch AS MATERIALIZED (
   SELECT m.user_id, m.organization_id
     FROM memberships AS m
@@ -275,7 +275,7 @@ RETURNING record_acts_at(now(), :origin, NULL, NULL, '{client_deleted}', '{}',
                          jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "organization_ended"}');
 
 -- name: delete_ended_organizations(batch integer)
--- The short name is free again after that.
+-- Afterwards the short name is free again.
 DELETE FROM organizations AS o
  WHERE o.id = ANY (ARRAY(
          SELECT ended.id

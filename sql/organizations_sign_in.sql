@@ -55,7 +55,7 @@ SELECT p.id, provider_object(p)::text AS provider_object
 -- Whether a provider that is on has a domain.
 SELECT EXISTS (SELECT FROM identity_providers AS p
                  JOIN identity_provider_domains AS d ON d.provider_id = p.id
-                WHERE p.organization_id = :organization_id AND p.is_on) AS is_there;
+                WHERE p.organization_id = :organization_id AND p.is_on) AS has_way_in;
 
 -- name: select_membership_role(organization_id uuid, user_id uuid) -> row?
 SELECT m.role

@@ -88,7 +88,7 @@ _TOO_MANY = re.compile("too many|connection slots")
 _gevent = sys.modules.get("gevent.monkey")
 _poll = _gevent.get_original("select", "poll") if _gevent else select.poll
 # The host to try first, by URL.
-_served_last: dict[str, str] = {}
+_last_hosts: dict[str, str] = {}
 
 
 class NotInTime(psycopg2.OperationalError):
@@ -100,8 +100,8 @@ def reason(error: psycopg2.Error) -> str:
     if isinstance(error, psycopg2.InterfaceError) and isinstance(error.__context__, psycopg2.Error):
         error = error.__context__  # a rollback then found the connection closed
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-    ends = re.compile(r"[.?:]$|: (GRANT|CREATE) .+$")  # a statement to paste
-    text = " ".join(line if ends.search(line) else f"{line}." for line in lines)
+    without_period = re.compile(r"[.?:]$|: (GRANT|CREATE) .+$")  # a statement to paste
+    text = " ".join(line if without_period.search(line) else f"{line}." for line in lines)
     if "statement pooling mode" in text:
         return "PgBouncer pools statements. Set its pool_mode = transaction, and AUTH_DB_PREPARE=false."
     return text
@@ -159,21 +159,21 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
     the role's settings say. Each of several hosts gets a share of the time: libpq would spend all of it on
     one that hangs, and not reach the one that has taken over.
     """
-    hosts = sorted(_hosts(url), key=lambda host: host != _served_last.get(url))
+    hosts = sorted(_hosts(url), key=lambda host: host != _last_hosts.get(url))
     refusals: list[str] = []
-    last = deadline
+    ends_at = deadline
     if deadline is None and len(hosts) > 1:
-        last = time.monotonic() + _PATIENCE * len(hosts)
+        ends_at = time.monotonic() + _PATIENCE * len(hosts)
     while True:
         host = hosts.pop(0)
-        until = last and time.monotonic() + (last - time.monotonic()) / (len(hosts) + 1)
-        factory = partial(Connection, deadline=until)
+        share = ends_at and time.monotonic() + (ends_at - time.monotonic()) / (len(hosts) + 1)
+        factory = partial(Connection, deadline=share)
         try:
             connection = psycopg2.connect(host, connection_factory=factory, **_PARAMETERS)
         except psycopg2.OperationalError as error:
             refusals.append(_refusal(host, error))
             if not hosts:
-                raise _explained(error, host, refusals) from None
+                raise _with_all_refusals(error, host, refusals) from None
         else:
             if (version := connection.server_version // 10_000) < LEAST_VERSION:
                 connection.close()
@@ -183,7 +183,7 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
             connection.deadline = deadline
             # psycopg2's BEGIN sets it; in autocommit, `_SESSION` does.
             connection.isolation_level = ISOLATION_LEVEL_READ_COMMITTED
-            _served_last[url] = host
+            _last_hosts[url] = host
             return connection
 
 
@@ -196,7 +196,9 @@ def _refusal(dsn: str, error: psycopg2.OperationalError) -> str:
     return f'connection to server at "{host}", port {parts.get("port", 5432)} failed: {reason}'
 
 
-def _explained(error: psycopg2.OperationalError, dsn: str, refusals: list[str]) -> psycopg2.OperationalError:
+def _with_all_refusals(
+    error: psycopg2.OperationalError, dsn: str, refusals: list[str]
+) -> psycopg2.OperationalError:
     """Return the last error with the refusals of all hosts, as a pool must know that the primary has too many
     connections, and with the remedy if the servers cannot be verified."""
     reason = "\n".join(refusals)
@@ -258,9 +260,9 @@ class Pool:
 
         Raises `OperationalError` if none is free in time, or Postgres is unavailable.
         """
-        began = time.monotonic()
-        deadline = min(began + DEADLINE, self._gives_up_at) if self._has_timeouts else None
-        connection = self._obtain(began + CHECKOUT_DEADLINE, deadline)
+        began_at = time.monotonic()
+        deadline = min(began_at + DEADLINE, self._gives_up_at) if self._has_timeouts else None
+        connection = self._obtain(began_at + CHECKOUT_DEADLINE, deadline)
         try:
             connection.deadline = deadline
             yield connection
@@ -365,10 +367,10 @@ class Pool:
             self._grows_at = time.monotonic() + _PAUSE
         return self._open < self.size
 
-    def _makes_do(self, error: BaseException) -> bool:
-        """Return whether to wait for another connection, because Postgres has too many.
+    def _gives_one_up(self, error: BaseException) -> bool:
+        """Shrink the pool if Postgres has too many connections, and return whether it has.
 
-        The pool gives up one of its connections for other processes, such as the other workers.
+        The caller then waits for another connection. Other processes, such as workers, get the one given up.
         """
         if not isinstance(error, psycopg2.OperationalError) or not _TOO_MANY.search(str(error)):
             return False

@@ -1503,12 +1503,12 @@ def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | Non
 def delete_requests_to_other_uris(on: Runner, /, *, client_id: str | None, redirect_uris: Sequence[str | None] | None) -> int: ...
 
 class HasGrants(NamedTuple):
-    is_so: bool
+    has_grants: bool
 
 def has_grants(on: Runner, /, *, client_id: str | None) -> HasGrants: ...
 
 class HasLostAccess(NamedTuple):
-    is_so: bool
+    has_lost_access: bool
 
 def has_lost_access(on: Runner, /, *, client_id: str | None) -> HasLostAccess: ...
 
@@ -2088,7 +2088,7 @@ class ListProvidersOfOrganization(NamedTuple):
 def list_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> list[ListProvidersOfOrganization]: ...
 
 class SelectWayIn(NamedTuple):
-    is_there: bool
+    has_way_in: bool
 
 def select_way_in(on: Runner, /, *, organization_id: str | None) -> SelectWayIn: ...
 
@@ -2886,7 +2886,7 @@ class RecordWebhookFailure(NamedTuple):
     mails: int | None
     recorded: str
 
-def record_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> RecordWebhookFailure | None: ...
+def record_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, retry_after: float | None, most_mails: int | None) -> RecordWebhookFailure | None: ...
 
 class ListSealedWebhooks(NamedTuple):
     id: str

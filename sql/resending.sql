@@ -12,7 +12,7 @@ SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_
  WHERE m.id = :id AND m.channel <> 'webhook';
 
 -- name: hurry_message(id uuid, origin jsonb) -> row?
--- Not a message that is being sent for the first time. One whose retry is under way is sent twice.
+-- Skips a message that is being sent for the first time. A message whose retry is under way is sent twice.
 WITH hurried AS (
   UPDATE outbox
      SET next_attempt_at = now()

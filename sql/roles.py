@@ -62,7 +62,7 @@ def grant(cursor: Cursor, requests_url: str | None, definitions: str) -> None:
     if role == owner:
         return
     if not exists:
-        _make(cursor, role, parse_dsn(requests_url).get("password"), owner)
+        _create_role(cursor, role, parse_dsn(requests_url).get("password"), owner)
     cursor.execute(
         "SELECT string_agg(to_regclass(name)::text, ', ') FROM unnest(%s) AS name",
         (TABLES.findall(definitions),),
@@ -97,14 +97,14 @@ def _functions_of_owner(cursor: Cursor, definitions: str) -> composed.SQL:
     return composed.SQL(functions)
 
 
-def _make(cursor: Cursor, role: str, password: str | None, owner: str) -> None:
+def _create_role(cursor: Cursor, role: str, password: str | None, owner: str) -> None:
     # The owner is a member, to see the activity of its sessions.
     names = map(composed.Identifier, (role, owner))
     create = composed.SQL("CREATE ROLE {} LOGIN ROLE {}").format(*names)
     if password:
-        # Hashed here, because the log of Postgres may contain its statements.
-        hashed = encrypt_password(password, role, cursor.connection, "scram-sha-256")
-        create += composed.SQL(" PASSWORD {}").format(composed.Literal(hashed))
+        # Hash the password here, because the log of Postgres may contain its statements.
+        password_hash = encrypt_password(password, role, cursor.connection, "scram-sha-256")
+        create += composed.SQL(" PASSWORD {}").format(composed.Literal(password_hash))
     try:
         cursor.execute(create)
     except InsufficientPrivilege:

@@ -57,9 +57,9 @@ def apply(
     """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each, and
     `notice` with the reason for a long wait.
 
-    Each is a transaction. `url` is for the owner of the tables; the role of `requests_url`, if it is another,
-    is made if it is missing. Raises `psycopg2.Error`, also if the database is not UTF8, or belongs to another
-    application, to a newer release, or to one before `OLDEST_RELEASE`.
+    Each step is a transaction. `url` is for the owner of the tables; the role of `requests_url`, if it is
+    another, is made if it is missing. Raises `psycopg2.Error`, also if the database is not UTF8, or is of
+    another application, of a newer release, or of one before `OLDEST_RELEASE`.
     """
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
@@ -152,8 +152,8 @@ def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str
     except (InsufficientPrivilege, InvalidSchemaName) as error:
         cursor.connection.rollback()
         owner = "" if steps[0] == SCHEMA.name else _OWNER
-        let = f"{'let' if owner else 'Let'} the owner of the database run: {_right_to_create(cursor)}"
-        problem = f"{error.diag.message_primary}. {owner}{let}"
+        advice = f"{'let' if owner else 'Let'} the owner of the database run: {_right_to_create(cursor)}"
+        problem = f"{error.diag.message_primary}. {owner}{advice}"
         raise psycopg2.ProgrammingError(f"{steps[0]}: {problem}") from error
     except psycopg2.Error as error:
         kind = type(error) if isinstance(error, _LOCKED) else psycopg2.ProgrammingError
@@ -165,7 +165,7 @@ def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str
 def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
     if step == SCHEMA.name:
         cursor.execute(SCHEMA.read_text())
-        _record(cursor, NEWEST)
+        _record_version(cursor, NEWEST)
     elif step == FUNCTIONS.name:
         # Postgres does not check the bodies, because functions call each other in any order. A test does.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
@@ -178,10 +178,10 @@ def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
     else:
         version = int(step[:4])
         cursor.execute(MIGRATIONS[version].read_text())
-        _record(cursor, version)
+        _record_version(cursor, version)
 
 
-def _record(cursor: Cursor, version: int) -> None:
+def _record_version(cursor: Cursor, version: int) -> None:
     # One row for each version, because a backup by 0.7.0 names the greatest `usable_from` of all rows.
     cursor.execute(
         "INSERT INTO schema_version (version, usable_from) VALUES (%s, %s)", (version, usable_from(version))
@@ -195,7 +195,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
             f"the database is encoded in {encoding}, and must be in UTF8. Make another by:"
             " CREATE DATABASE latchkey ENCODING 'UTF8' TEMPLATE template0"
         )
-    version = _installed(cursor)
+    version = _installed_version(cursor)
     if version is None:
         return [SCHEMA.name, FUNCTIONS.name]
     if version < OLDEST:
@@ -234,7 +234,7 @@ def _digest() -> str:
     return hashlib.sha256((_functions() + roles.GRANTS.read_text()).encode()).hexdigest()
 
 
-def _installed(cursor: Cursor) -> int | None:
+def _installed_version(cursor: Cursor) -> int | None:
     """Return the version, or None for an empty database."""
     cursor.execute("SELECT to_regclass('schema_version'), to_regclass('users')")
     versions, users = cursor.fetchone() or ()

@@ -110,9 +110,9 @@ UPDATE sessions
  WHERE id = :session_id;
 
 -- name: renew_session_credentials(user_id uuid, session_id uuid, token_hash bytea, acted_at timestamptz)
--- Unused codes of a session that gains a level or a proof go: redeemed, they would give what it did not have
--- when it gave them. A device learns that its code has expired, and begins again. A browser's session gets
--- another cookie.
+-- Voids the unused codes of a session that gains a level or a proof: they would give what the session did not
+-- have when it gave them. A device learns that its code has expired, and begins again. A browser's session
+-- gets another cookie.
 WITH codes AS (
   DELETE FROM authorization_codes
    WHERE user_id = :user_id AND opened_by = :session_id AND session_id IS NULL

@@ -6,7 +6,7 @@ SELECT set_config('enable_seqscan', 'off', true) AS scans,
 
 -- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
 --                       credential_ids text[]) -> rows
--- Arrays, because a join could be planned as a scan for each row.
+-- Compares with arrays, because a join could be planned as a scan for each row.
 SELECT id::text AS key, id AS user_id FROM users WHERE id = ANY (:ids::uuid[])
 UNION ALL
 SELECT email, id FROM users WHERE email = ANY (:addresses) AND NOT (gives_way(users) AND role <> 'admin')

@@ -17,7 +17,7 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
  ORDER BY f.verified_at, f.id;
 
 -- name: restore_factors(user_id uuid, ids text[], codes_before timestamptz)
--- A thief may have made the recovery codes since a moment.
+-- Voids the recovery codes made since a moment: a thief may have them.
 WITH voided AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id AND created_at > :codes_before
 )
@@ -30,6 +30,6 @@ SELECT kept.*
 ON CONFLICT DO NOTHING;
 
 -- name: void_undo_links(user_id uuid, moment timestamptz)
--- The links of later notices, which may go to the thief's addresses; without a moment, all links.
+-- Voids the links of later notices, which may go to the thief's addresses, or all links without a moment.
 DELETE FROM one_time_tokens
  WHERE user_id = :user_id AND purpose = 'undo' AND (:moment IS NULL OR created_at > :moment);

@@ -6,7 +6,7 @@ SELECT password_hash IS NOT DISTINCT FROM :password_hash AS has_same_password,
  WHERE id = :user_id;
 
 -- name: dispute_sign_up(user_id uuid, password_hash text)
--- Until the proof, the hash of the newest of several sign-ups. An equal one stays the password.
+-- Keeps the hash of the newest of several sign-ups until the proof. The password stays only if it is equal.
 UPDATE users
    SET password_hash = CASE WHEN password_hash = :password_hash THEN password_hash END,
        sign_up_hash = coalesce(:password_hash, password_hash, sign_up_hash), user_metadata = '{}', signup_user_agent = NULL

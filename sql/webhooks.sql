@@ -103,7 +103,7 @@ WITH webhook AS (
     JOIN webhook ON m.recipient = webhook.id::text AND NOT webhook.is_disabled
    WHERE m.id = :delivery_id AND m.channel = 'webhook'
      FOR UPDATE OF m
-), again AS (
+), repeated AS (
   INSERT INTO outbox AS m (id, user_id, channel, kind, recipient, variables, next_attempt_at)
   SELECT gen_random_uuid(), original.user_id, 'webhook', original.kind, original.recipient, original.variables,
          first_turn(original.recipient)
@@ -123,7 +123,7 @@ SELECT webhook.is_disabled, delivery.object::text AS delivery,
                       jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url),
                                          'event_id', delivery.object ->> 'event_id')) AS recorded
   FROM webhook
-  LEFT JOIN (SELECT object FROM again UNION ALL SELECT object FROM hurried) AS delivery ON true;
+  LEFT JOIN (SELECT object FROM repeated UNION ALL SELECT object FROM hurried) AS delivery ON true;
 
 -- name: send_test_event(id uuid, event text, user_id uuid, email text, origin jsonb) -> row? (delivery?)
 WITH webhook AS (
@@ -200,14 +200,14 @@ SELECT w.url, w.secret, w.failing_since IS NOT NULL AS is_failing,
 UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND failing_since IS NOT NULL;
 
 -- name: record_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
---                            asked double precision, give_up integer, most_mails integer, origin jsonb)
+--                            retry_after double precision, give_up integer, most_mails integer, origin jsonb)
 --   -> row? (disabled_reason?, mails?)
--- Pauses for the time that the webhook has been failing, within bounds, or for the time that it `asked` for.
+-- Pauses for the time that the webhook has been failing, within bounds, or for its `retry_after` in seconds.
 WITH failed AS (
   UPDATE webhooks AS w
      SET failing_since = coalesce(w.failing_since, now()),
          retry_at = now() + greatest(
-           make_interval(secs => :asked),
+           make_interval(secs => :retry_after),
            least(greatest(now() - w.failing_since, make_interval(secs => :shortest)),
                  make_interval(secs => :longest)) * (0.5 + random() / 2)),
          disabled_at = CASE WHEN :is_gone OR w.failing_since <= oldest.start THEN now() END,

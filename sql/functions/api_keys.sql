@@ -12,7 +12,7 @@ AS $$
   )
 $$;
 
--- Newest first.
+-- The API keys of a user, newest first.
 CREATE OR REPLACE FUNCTION api_keys_of(owner uuid) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

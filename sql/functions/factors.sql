@@ -21,7 +21,7 @@ AS $$
 $$;
 
 -- Facts about the factors of a user, by one look-up: when the oldest was verified, whether one is a second
--- step, and the first member of the user object, as text: without factors there is none.
+-- step, and the member `factors` of the user object as JSON text, with the comma that follows it.
 CREATE OR REPLACE FUNCTION factors_of(owner uuid)
   RETURNS TABLE (oldest timestamptz, has_second_step boolean, member text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1

@@ -23,7 +23,7 @@ AS $$
    WHERE i.user_id = owner
 $$;
 
--- An identity among the ways to sign in. That of an address is as old as the address.
+-- An identity among the ways to sign in. The identity of an address is as old as the address.
 CREATE OR REPLACE FUNCTION way_of(i identities) RETURNS TABLE (type text, label text, added_at timestamptz)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
@@ -66,7 +66,7 @@ AS $$
   SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
 $$;
 
--- In the format of the dialect. Nonce and PKCE are always used, and an email is always required.
+-- A provider in the format of the dialect. Nonce and PKCE are always used, and an email is always required.
 CREATE OR REPLACE FUNCTION provider_object(p identity_providers) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

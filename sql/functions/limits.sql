@@ -38,7 +38,7 @@ AS $$
 $$;
 
 -- Records a verdict on a password or code before it is revealed. If `refused_by`, the kind of a used-up
--- limit, is not null, the verdict must not be revealed. `refused_for` are the seconds of that limit; the
+-- limit, is not null, the verdict must not be revealed. `refused_for` is in seconds, of that limit; the
 -- count is the first one's. Locks the counts in their order. A refused right password counts as wrong: an
 -- unchanged count would reveal it.
 CREATE OR REPLACE FUNCTION record_verdict(limits failure_limit[], tries integer, is_right boolean)

@@ -1,4 +1,4 @@
--- In the format of the official clients: without `last_used_at` before the first use.
+-- A passkey in the format of the official clients: without `last_used_at` before the first use.
 CREATE OR REPLACE FUNCTION passkey_object(f factors) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

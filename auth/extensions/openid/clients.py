@@ -195,7 +195,7 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
         if "token_endpoint_auth_method" in values:
             client = client._replace(accepts_either_method=False)
         admits_others = any(getattr(client, name) != getattr(before, name) for name in _ADMITTING)
-        if admits_others and queries.has_lost_access(act, client_id=before.id).is_so:
+        if admits_others and queries.has_lost_access(act, client_id=before.id).has_lost_access:
             return None
         if (client.token_endpoint_auth_method == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
@@ -234,7 +234,7 @@ def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queri
     """
     if not asked.is_key:
         return
-    has_grants = queries.has_grants(act, client_id=before.id).is_so
+    has_grants = queries.has_grants(act, client_id=before.id).has_grants
     for name in _UNASKED if client.skip_consent else _OF_GRANTS if has_grants else ():
         new, old = getattr(client, name), getattr(before, name)
         is_less = name in _OF_GRANTS and {*new} <= {*old}

@@ -194,7 +194,7 @@ def keeping_a_way_in(asked: Asked, act: Act, organization: OrganizationFacts) ->
     """Refuse an owner's change that leaves no provider to sign in with, while members have to use one."""
 
     def has_way_in() -> bool:
-        return queries.select_way_in(act, organization_id=organization.id).is_there
+        return queries.select_way_in(act, organization_id=organization.id).has_way_in
 
     if is_operator(asked) or not organization.needs_own_provider:
         yield

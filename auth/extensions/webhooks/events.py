@@ -63,15 +63,15 @@ class EventSender(Sender):
             return reply
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
         is_gone = response.status == 410
-        self._record_failure(recipient, reply, is_gone=is_gone, pause=response.retry_after)
+        self._record_failure(recipient, reply, is_gone=is_gone, retry_after=response.retry_after)
         raise RefusedByServer(reply) if is_gone else TryLater(reply)
 
     def _record_failure(
-        self, webhook_id: str, reason: str, *, is_gone: bool = False, pause: float = 0.0
+        self, webhook_id: str, reason: str, *, is_gone: bool = False, retry_after: float = 0.0
     ) -> None:
         limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MOST_MAILS}
         failed = queries.record_webhook_failure(
-            self.db, id=webhook_id, is_gone=is_gone, asked=pause, **limits
+            self.db, id=webhook_id, is_gone=is_gone, retry_after=retry_after, **limits
         )
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
