@@ -111,9 +111,10 @@ SELECT id, factor_type
  ORDER BY verified_at, id;
 
 -- name: remove_factors(user_id uuid, ids text[], verified_before timestamptz, kept_until timestamptz)
--- Removes factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed the
--- second step with one, so no network keeps its own tries. Recovery codes go with the last factor. The links of
--- notices may restore those verified before a moment: rows without a link keep copies until `kept_until`.
+-- Removes factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed
+-- the second step with one, so no network keeps its own tries. Recovery codes go with the last factor. The
+-- links of notices may restore those verified before a moment: rows without a link keep copies until
+-- `kept_until`.
 WITH gone AS (
   DELETE FROM factors WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING *
 ), lowered AS (

@@ -26,8 +26,8 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 --                   acted_at timestamptz)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits only for the new link. The link of a notice expires with the links to other
--- addresses, or a thief of the address could use it after the owner's has expired. `by_key` is also set if the
--- address is an administrative key's.
+-- addresses, or a thief of the address could use it after the owner's has expired. `by_key` is also set if
+-- the address is an administrative key's.
 WITH forgotten AS (
   UPDATE one_time_tokens
      SET browser_hash = NULL

@@ -1,7 +1,7 @@
 -- name: write_challenge(user_id uuid, session_id uuid, factor_id uuid, purpose text, challenge bytea,
 --                       lifetime integer, most_challenges integer) -> row
--- Keeps a session's newest challenges for each purpose and factor, and all challenges without a session. Call it
--- with the user's row locked.
+-- Keeps a session's newest challenges for each purpose and factor, and all challenges without a session. Call
+-- it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factor_challenges
    WHERE id = ANY (ARRAY(SELECT id

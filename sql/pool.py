@@ -166,8 +166,8 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
         ends_at = time.monotonic() + _PATIENCE * len(hosts)
     while True:
         host = hosts.pop(0)
-        share = ends_at and time.monotonic() + (ends_at - time.monotonic()) / (len(hosts) + 1)
-        factory = partial(Connection, deadline=share)
+        host_deadline = ends_at and time.monotonic() + (ends_at - time.monotonic()) / (len(hosts) + 1)
+        factory = partial(Connection, deadline=host_deadline)
         try:
             connection = psycopg2.connect(host, connection_factory=factory, **_PARAMETERS)
         except psycopg2.OperationalError as error:

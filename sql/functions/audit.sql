@@ -33,8 +33,8 @@ $$;
 -- The role of requests only reads the audit log. These four functions write it as the owner. The search path
 -- ends in pg_temp, where any role may create tables with the same names.
 
--- Writes the time of the act: the timeline of a user compares it with the times of sessions. Skips nulls in the
--- arrays. Call it where Postgres always evaluates it: in RETURNING, or in the final SELECT.
+-- Writes the time of the act: the timeline of a user compares it with the times of sessions. Skips nulls in
+-- the arrays. Call it where Postgres always evaluates it: in RETURNING, or in the final SELECT.
 CREATE OR REPLACE FUNCTION record_acts_at(
   moment timestamptz, origin jsonb, subject uuid, email text, acts text[], events text[], details jsonb
 ) RETURNS void

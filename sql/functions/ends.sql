@@ -15,10 +15,10 @@ AS $$
                     AND created_at < moment)
 $$;
 
--- Ends what auth/rules/ends.py says, and returns whether a session has ended. `reach` says which sessions end:
--- the session `alone`, `this` with those that it opened for applications, or that these opened in turn, the
--- `others`, or `all` except the session itself. A code, or an approved authorization request, is a session that
--- has not begun. Call it with the user's row locked.
+-- Ends what auth/rules/ends.py says, and returns whether a session has ended. `reach` is which sessions end:
+-- this one `alone`, `this` with those that it opened for applications, or that these opened in turn, `others`
+-- except those, or `all` except this one. A code, or an approved authorization request, is a session that has
+-- not begun. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_held(
   owner uuid, session uuid, reason text, reach text, keys_up_to text, with_grants boolean, moment timestamptz
 ) RETURNS boolean
