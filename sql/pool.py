@@ -330,7 +330,7 @@ class Pool:
                 connection.close()
             return connect(self._url, deadline, has_timeouts=self._has_timeouts)
         except BaseException as error:  # also the end of a greenlet
-            if not self._makes_do(error):
+            if not self._gives_one_up(error):
                 self._give(None)
                 raise
         return self._obtain(until, deadline)

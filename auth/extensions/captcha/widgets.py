@@ -52,7 +52,9 @@ def _allow_hosts(hosts: Mapping[str, str]) -> Markup:
 
     @after_this_request
     def add_hosts(response: Response) -> Response:
-        policy = response.headers.get("Content-Security-Policy", "")
+        policy = response.headers.get("Content-Security-Policy")
+        if policy is None:
+            return response
         for directive, allowed in hosts.items():
             before, found, after = policy.partition(f"{directive} ")
             policy = f"{before}{found}{allowed} {after}" if found else f"{directive} {allowed}; {policy}"

@@ -81,8 +81,9 @@ def change(
 
 def delete(asked: Asked, organization: VisibleOrganization, provider: str, body: JsonObject) -> None:
     """Delete a provider. The memberships that it added end, but the last owner's."""
-    change(asked, organization, provider, {**body, "enabled": False})
+    organization = access.admit(asked, organization, OWNER)
     row = providers.found_provider(asked, provider, organization.id)
+    change(asked, organization, row.id, {**body, "enabled": False})
     providers.remove(asked, row, by_owner=not access.is_operator(asked))
 
 

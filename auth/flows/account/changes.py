@@ -10,9 +10,7 @@ from auth.flows.messages import outgoing
 from auth.flows.sign_in.reauthentication import (
     WantedChange,
     admit_caller,
-    check_credential,
     give_proof,
-    proof_needed,
 )
 from auth.flows.sign_up import first_address
 from auth.rules.ends import Reason
@@ -188,14 +186,14 @@ def _prove(asked: Asked, wish: _Wish, body: JsonObject, costs: _Costs) -> tuple[
     current one.
     """
     before, password = wish.before, body.get("password")
-    key = None if costs.proof else proof_needed(asked, *wish.changes, caller=wish.before)
     if password is None:
-        costs.proof = check_credential(asked, body, key) if key else costs.proof
+        costs.proof = costs.proof or give_proof(asked, body, *wish.changes, caller=before)
         return None, False
     check_strength(asked.settings, password, [before.email, before.phone], asked.parts.leaked_passwords)
     passwords, old_hash = asked.parts.passwords, before.password_hash
-    # A request that the queue refuses must not spend its code.
+    # A request that the queue refuses must not spend its code. `before` is too old to decide: the request may
+    # have waited for seconds.
     with passwords.queue():
-        costs.proof = check_credential(asked, body, key) if key else costs.proof
+        costs.proof = costs.proof or give_proof(asked, body, *wish.changes)
         is_same = old_hash is not None and passwords.check(password, old_hash)
         return passwords.hash(password), is_same

@@ -257,9 +257,10 @@ def end_users_of_disabled(asked: Asked) -> None:
 
 def delete(asked: Asked, name: str) -> None:
     """Disable a provider, and remove it with everything of its users."""
+    row = found_provider(asked, name)
     # This admits the caller. The removal cannot: the change may have ended the caller's session.
-    change(asked, name, {"enabled": False})
-    remove(asked, found_provider(asked, name))
+    change(asked, row.id, {"enabled": False})
+    remove(asked, row)
 
 
 def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: bool = False) -> None:

@@ -105,6 +105,8 @@ def check_current_password(asked: Asked, password: str, caller: PersonFacts) -> 
     with asked.parts.passwords.queue():
         credentials = _look_up(asked, caller.email, None if caller.email else caller.phone)
         is_right = asked.parts.passwords.check(password, credentials.password_hash)
+        # While the request waited in the queue, another user may have got the address.
+        is_right = is_right and credentials.user_id == caller.id
         verdict = _record_verdict(asked, credentials, is_right=is_right)
     refusal = verdict.refused_by or (None if is_right else "invalid_credentials")
     if refusal is None:
