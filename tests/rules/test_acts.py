@@ -1,4 +1,4 @@
-"""Which proof an act takes, what it ends, and what is counted, a sentence and an example each."""
+"""Which proof a change takes, what it ends, and what is counted, a sentence and an example each."""
 
 import inspect
 import re
@@ -59,9 +59,9 @@ def of_age(age: Any, session: Session = FRESH) -> Session:
         ("Nor does removing an API key.", ALICE, ANCIENT, "remove api_key", None, None),
         ("An anonymous user adds a first address.", ANONYMOUS, BY_NOBODY, "add email", None, None),
         ("Or a first passkey.", ANONYMOUS, BY_NOBODY, "add passkey", None, None),
-        ("Who has a factor is below the level.", WITH_APP, FRESH, "add email", None, BELOW),
-        ("Also to remove an API key.", WITH_APP, FRESH, "remove api_key", None, BELOW),
-        ("Who has a factor proves with it.", WITH_APP, RAISED, "add email", None, None),
+        ("A user with a factor is below the level.", WITH_APP, FRESH, "add email", None, BELOW),
+        ("To remove an API key, too.", WITH_APP, FRESH, "remove api_key", None, BELOW),
+        ("A user with a factor proves with it.", WITH_APP, RAISED, "add email", None, None),
         ("And with nothing else.", WITH_APP, STALE_FACTOR, "add email", "code", f"mfa.{NEEDED}"),
         ("A first factor takes any proof.", ALICE, STALE, "add factor", "proof", None),
         ("An administrator's takes a code.", CAROL, FRESH, "add factor", "proof", f"code.{NEEDED}"),
@@ -69,7 +69,7 @@ def of_age(age: Any, session: Session = FRESH) -> Session:
         ("Recovery codes need the second factor.", ALICE, FRESH, "add recovery_codes", None, BELOW),
     ],
 )
-def test_act_takes_a_proof(sentence, user, session, words, proof, refusal):
+def test_change_takes_a_proof(sentence, user, session, words, proof, refusal):
     verb, kind = words.split()
     added_at = NOW - DAY if verb == "remove" else None
     change = Change(verb=verb, kind=kind, added_at=added_at)
@@ -84,10 +84,17 @@ def test_act_takes_a_proof(sentence, user, session, words, proof, refusal):
         ("For its password alone.", ALICE, RECOVERY, "change account", ALWAYS, NEEDED),
         ("A factor counts for five minutes.", WITH_APP, RAISED, "add email", ALWAYS, None),
         ("And no longer.", WITH_APP, STALE_FACTOR, "add email", ALWAYS, f"mfa.{NEEDED}"),
-        ("Who must enrol a factor may remove a key.", ALICE, ANCIENT, "remove api_key", FACTOR_FOR_ALL, None),
+        (
+            "A user who must enrol a factor may remove a key.",
+            ALICE,
+            ANCIENT,
+            "remove api_key",
+            FACTOR_FOR_ALL,
+            None,
+        ),
     ],
 )
-def test_act_takes_a_proof_by_a_setting(sentence, user, session, words, policy, refusal):
+def test_change_takes_a_proof_by_a_setting(sentence, user, session, words, policy, refusal):
     verb, kind = words.split()
     change = Change(verb=verb, kind=kind)
     assert proofs.refusal_of_change(change, user, session, session.aal, None, policy) == refusal
@@ -119,12 +126,12 @@ def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session
         ("Nor one that was raised since.", None, replace(RECOVERY, aal="aal2"), DAY, False),
     ],
 )
-def test_session_may_take_back(sentence, oldest, session, added, takes_back):
+def test_session_may_take_back_an_addition(sentence, oldest, session, added, takes_back):
     user = replace(ALICE, oldest_factor_at=oldest and NOW - oldest)
     assert proofs.may_take_back(user, session, NOW - added) is takes_back
 
 
-def test_of_a_user_with_a_factor_no_password_is_a_proof():
+def test_password_is_no_proof_of_a_user_with_a_factor():
     assert proofs.has_proof(ALICE, FRESH, POLICY)
     assert not proofs.has_proof(WITH_APP, FRESH, POLICY)
 
@@ -136,12 +143,12 @@ def test_of_a_user_with_a_factor_no_password_is_a_proof():
         ("The level is told before the proof.", ["email", "recovery_codes"], POLICY, BELOW),
     ],
 )
-def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
+def test_changes_take_a_proof_together(sentence, kinds, policy, refusal):
     changes = [Change(verb="change", kind=kind) for kind in kinds]
     assert proofs.refusal_of_changes(changes, ALICE, STALE, "aal1", None, policy) == refusal
 
 
-def test_order_of_refusals_has_each_that_a_change_may_meet_and_what_no_proof_heals_first():
+def test_order_of_refusals_lists_all_that_a_change_may_meet_and_begins_with_the_level():
     source = inspect.getsource(proofs.refusal_of_change)
     assert {*re.findall(r'"((?:\w+\.)?\w+_needed|insufficient_aal)"', source)} == {*proofs._IN_ORDER}
     assert proofs._IN_ORDER[0] == "insufficient_aal"
@@ -179,7 +186,7 @@ def test_addition_is_recent_for_seven_days(age, is_recent):
     assert proofs.is_recent(replace(ADDED[0], added_at=NOW - age), NOW) is is_recent
 
 
-def test_what_a_providers_sign_up_writes_a_microsecond_later_was_not_added():
+def test_row_written_a_microsecond_after_a_providers_sign_up_is_no_addition():
     moments = [NOW + later * MICROSECOND for later in (1, 2)]
     assert [proofs.time_of_addition(moment, NOW) for moment in moments] == [None, moments[1]]
 
@@ -270,7 +277,7 @@ def test_key_whose_counter_does_not_rise_may_be_a_copy(before, now, is_synced, h
         ),
     ],
 )
-def test_reason_ends(sentence, reason, has_session, ended):
+def test_reason_decides_what_ends(sentence, reason, has_session, ended):
     assert ends.what_ends(reason, has_session=has_session) == End(reason=reason, **ended)
 
 
@@ -335,5 +342,5 @@ def test_three_networks_a_day_are_known_by_a_mailed_link_without_those_that_were
 
 
 @cases(("user", "is_known", "is_new"), [(ALICE, False, True), (ALICE, True, False), (UNUSED, False, False)])
-def test_sign_in_is_new_from_a_network_and_browser_that_are_but_not_the_first(user, is_known, is_new):
+def test_sign_in_from_a_new_network_and_browser_is_new_unless_it_is_the_first(user, is_known, is_new):
     assert counts.is_new_sign_in(user, is_known=is_known) is is_new

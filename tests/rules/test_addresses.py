@@ -49,7 +49,7 @@ def test_user_who_gives_way_is_replaced_but_no_administrator():
     assert not users.is_replaced(replace(UNUSED, role="admin"))
 
 
-def test_sign_up_is_what_somebody_signed_up_with():
+def test_user_whom_a_message_made_is_no_unused_sign_up():
     assert users.is_unused_sign_up(UNUSED)
     assert not users.is_unused_sign_up(replace(UNUSED, made_by="message"))
 
@@ -138,7 +138,7 @@ def test_number_that_gets_no_sms_can_still_sign_in_with_a_password():
         ("phone", ALICE, "phone_exists"),
     ],
 )
-def test_only_whom_a_stranger_may_have_made_blocks_no_address(kind, holder, refusal):
+def test_only_a_user_whom_a_stranger_may_have_made_blocks_no_address(kind, holder, refusal):
     assert admission.refusal_of_holder(kind, holder) == refusal
 
 
@@ -155,10 +155,16 @@ ADDED_YESTERDAY = replace(UNCONFIRMED, email_added_at=NOW - DAY)
         ("An older one is.", with_phone(UNCONFIRMED), EMAIL, "signup", True),
         ("What the user does not have is none.", UNCONFIRMED, NEW, "signup", False),
         ("But for an administrator.", UNCONFIRMED, NEW, "administrator", True),
-        ("Who vouches.", replace(UNCONFIRMED, made_by="administrator"), EMAIL, "administrator", False),
+        (
+            "An administrator vouches for the own one.",
+            replace(UNCONFIRMED, made_by="administrator"),
+            EMAIL,
+            "administrator",
+            False,
+        ),
     ],
 )
-def test_proof_is_the_first_one(sentence, user, value, proof, is_first):
+def test_proof_of_an_address_is_the_first(sentence, user, value, proof, is_first):
     assert first_proof.is_first_proof(user, "email", value, proof) is is_first
 
 
@@ -246,7 +252,7 @@ def test_code_is_open(sentence, facts, is_right, is_open):
     assert links.is_open_code(replace(LINK, **facts), is_right, ["recovery"]) is is_open
 
 
-def test_newest_code_works_of_those_for_this_browser_or_any():
+def test_newest_code_for_this_browser_or_for_any_works():
     codes = [replace(LINK, created_at=NOW - DAY), LINK, OF_BROWSER]
     assert [links.code_for_browser(codes, browser) for browser in (b"this", b"another", None)] == [
         OF_BROWSER,
@@ -278,7 +284,7 @@ def test_link_is_for_the_users_own_address_and_a_new_one_while_it_is_pending(
     ("purpose", "was_mailed", "method", "ends_everything"),
     [("recovery", True, "recovery", False), ("recovery", False, "otp", True), ("sms", False, "otp", False)],
 )
-def test_recovery_that_we_mailed_is_one_and_a_generated_link_ends_everything(
+def test_mailed_recovery_opens_a_recovery_and_a_generated_link_ends_everything(
     purpose, was_mailed, method, ends_everything
 ):
     assert links.method_of_session(purpose, was_mailed=was_mailed) == method

@@ -64,7 +64,7 @@ def test_client_of_an_organization_admits_nobody_without_a_membership():
         ("Without a membership there is none.", {}, ACME, None),
     ],
 )
-def test_organization_of_a_request(sentence, memberships, chosen, organization):
+def test_request_is_for_an_organization(sentence, memberships, chosen, organization):
     assert consent.organization_of(consent.Offer(memberships, chosen)) == organization
 
 
@@ -95,7 +95,7 @@ def test_sessions_of_a_client_give_tokens(sentence, client, user, refusal):
         ("Nor has one that may not get any.", Client(), NOW + SECOND, "bad_jwt"),
     ],
 )
-def test_tokens_of_a_client_for_itself(sentence, client, expires_at, refusal):
+def test_tokens_of_a_client_for_itself_are_good(sentence, client, expires_at, refusal):
     assert tokens.refusal_of_client(client, expires_at, NOW) == refusal
 
 
@@ -141,7 +141,7 @@ BASIC, POST = "client_secret_basic", "client_secret_post"
         ("A blocked client learns it.", replace(CONFIDENTIAL, is_blocked=True), BASIC, b"present", "blocked"),
     ],
 )
-def test_credentials_of_a_client(sentence, credentials, method, secret, problem):
+def test_credentials_authenticate_a_client(sentence, credentials, method, secret, problem):
     assert problem_of_credentials(credentials, method, secret) == problem
 
 
@@ -210,7 +210,7 @@ def test_grant_covers_a_request(sentence, grant, request_, client, is_covered):
         (None, SITE, ["openid", "phone"]),
     ],
 )
-def test_grant_keeps_its_scopes_and_gets_further_ones(grant, client, scopes):
+def test_grant_keeps_its_scopes_and_gets_further_scopes(grant, client, scopes):
     assert consent.scopes_after(grant, ("openid", "phone"), client) == scopes
 
 

@@ -78,7 +78,7 @@ def test_address_that_somebody_signs_up_with_gets_a_message(sentence, owner, kin
         (False, True, "none"),
     ],
 )
-def test_first_address_is_asked_for_likewise(is_mail, is_taken, message):
+def test_first_address_gets_a_message(is_mail, is_taken, message):
     assert messages.message_of_first_address(is_mail=is_mail, is_taken=is_taken) == message
 
 

@@ -61,7 +61,7 @@ def test_membership_counts(sentence, aal, providers, roles):
         ("One of two may go.", "owner", "owner", None, 1, True, None),
     ],
 )
-def test_role_is_changed(sentence, actor, before, after, owners, is_self, refusal):
+def test_role_is_changed_by_those_above_it(sentence, actor, before, after, owners, is_self, refusal):
     error_key = organizations.refusal_of_change(actor, before, after, owners, is_self=is_self)
     assert (error_key and error_key.partition(".")[0]) == refusal
 
@@ -87,7 +87,7 @@ def test_lowered_membership_takes_its_invitations(before, after, loses):
         ("Admins invite.", "admin", None, "member", 0, None),
         ("But nobody of their own rank.", "admin", None, "admin", 0, "organization"),
         ("Nor do they lower an owner's invitation.", "admin", "owner", "member", 0, "organization"),
-        ("Who lost the role invites nobody.", "", None, "member", 0, "organization"),
+        ("A user who lost the role invites nobody.", "", None, "member", 0, "organization"),
         ("A hundred are open at most.", "owner", None, "member", 100, "too_many_invitations"),
         ("One of them may be sent again.", "owner", "member", "admin", 100, None),
         ("An operator has no role.", None, "owner", "member", 0, None),
@@ -101,7 +101,7 @@ def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
 @cases(
     ("sentence", "person", "invitation", "memberships", "is_member", "refusal"),
     [
-        ("Who has proved the address joins.", PROVED, Invitation(), 49, False, None),
+        ("A user who proved the address joins.", PROVED, Invitation(), 49, False, None),
         (
             "A stranger does not.",
             PROVED,
@@ -111,7 +111,7 @@ def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
             "invitation_not_found",
         ),
         (
-            "Nor who only typed it.",
+            "Nor does a user who only typed it.",
             replace(ALICE, email_proved=False),
             Invitation(),
             0,
@@ -174,7 +174,7 @@ def test_user_whom_a_stranger_may_have_made_is_not_added(person, is_allowed):
         ("owner", 1, 0, "end"),
     ],
 )
-def test_deletion_of_a_user_in_an_organization(role, members, owners, outcome):
+def test_deletion_of_a_user_leaves_or_ends_an_organization(role, members, owners, outcome):
     assert organizations.what_deletion_does(role, members, owners) == outcome
 
 

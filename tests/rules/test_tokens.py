@@ -74,7 +74,7 @@ def test_password_signs_in(sentence, user, facts, refusal):
         ("A ban is told.", None, {"user": BANNED}, "user_banned"),
         ("A code is good while the session is that issued it.", FRESH, {}, None),
         ("And no longer.", ENDED, {}, "flow_state_not_found"),
-        ("A second use is one, whatever became of that.", ENDED, {"session_id": "a session"}, "reused"),
+        ("A second use is told, even after that session.", ENDED, {"session_id": "a session"}, "reused"),
     ],
 )
 def test_code_signs_in(sentence, opener, facts, verdict):
@@ -128,7 +128,7 @@ def test_expired_access_token_is_told_first():
     [
         ("A token from before keeps its level.", WITH_APP, RAISED, "aal1", "aal1", POLICY, True),
         ("A sensitive act asks for a passkey too.", WITH_PASSKEY, FRESH, "aal1", "aal2", POLICY, True),
-        ("Who lacks a step may enrol.", ALICE, FRESH, "aal0", "enrol", FACTOR_FOR_ALL, False),
+        ("A user who lacks a step may enrol.", ALICE, FRESH, "aal0", "enrol", FACTOR_FOR_ALL, False),
         ("And do nothing else.", ALICE, FRESH, "aal0", "aal1", POLICY, True),
         ("With any factor, enrolling takes it.", WITH_PASSKEY, FRESH, "aal1", "enrol", POLICY, True),
     ],
@@ -181,7 +181,7 @@ def opened(age: timedelta, refreshed_at: datetime = NOW) -> OpenSession:
     return OpenSession(id=str(age), method="password", aal="aal1", **ages)
 
 
-def test_of_live_sessions_one_more_leaves_the_newest():
+def test_sign_in_beyond_the_limit_leaves_the_newest_live_sessions():
     several = [opened(3 * HOUR), opened(HOUR), opened(MINUTE, NOW - 30 * DAY), opened(2 * HOUR)]
     assert sessions.sessions_beyond(ALICE, several, 2, POLICY) == ["2:00:00", "3:00:00"]
 

@@ -8,7 +8,7 @@ from sql import schema
 from tests.source.test_structure import ROOT, STATEMENTS, bodies
 from tests.support.previous_release import FILE, parts_of
 
-# SKIP LOCKED waits for nobody.
+# A lock with SKIP LOCKED waits for nobody.
 LOCKS = re.compile(
     r"\bFOR (?:NO KEY UPDATE|UPDATE|KEY SHARE|SHARE)\b(?: OF \w+)?(?! OF)(?! SKIP LOCKED)\b|\bpg_\w*advisory\w*"
 )
@@ -37,7 +37,9 @@ OTHER_LOCKS = {
 
 
 def current_texts() -> dict[str, str]:
-    """Return the texts of statements, SQL functions and views, without comments and what only old nodes call."""
+    """Return the texts of statements, SQL functions and views, without comments, but for those that only
+    nodes of the previous release call.
+    """
     previous = schema.FUNCTIONS / FILE
     old = [part.name for part in parts_of(previous.read_text())] if previous.exists() else []
     texts: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """tests/asvs.md: all rows, evidence that exists, and totals.
 
-That each named test and document exists is checked in test_structure.py. `pytest -s` prints the totals.
+test_structure.py checks that each named test and document exists. `pytest -s` prints the totals.
 """
 
 import re

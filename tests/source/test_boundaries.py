@@ -1,4 +1,4 @@
-"""Rules of security that have one home in the code. What another place would need to break them fails here."""
+"""Rules of security that have one home in the code: a second home fails here."""
 
 import ast
 import re
@@ -85,7 +85,7 @@ def test_each_act_of_a_caller_asks_whether_the_caller_may_do_it():
         name: each for name, each in functions.items() if "caller.user_id" in ast.unparse(each)
     }
     assert len(functions_of_callers) > 20
-    # The act that decides about the device asks.
+    # Another act, which decides about the device, asks.
     del functions_of_callers["auth/extensions/openid/device_requests.py:enter"]
     assert [
         name for name, each in functions_of_callers.items() if "admit_caller" not in called_in(each)
@@ -152,7 +152,7 @@ CHANGING_NO_WAY = {
     "rename_passkey": "changes its name",
     "decide_authorization": "by_consent",
     "accept_invitation": "a membership signs nobody in",
-    "decline_invitation": "nor does its invitation",
+    "decline_invitation": "an invitation signs nobody in",
 }
 
 
@@ -193,7 +193,7 @@ def test_only_named_files_import_what_connects_to_other_machines():
 # The modules that know the signatures of Standard Webhooks.
 SIGNING_MODULES = {
     "auth/delivery/senders/http_post.py": "signs what hooks and webhooks are sent",
-    "auth/extensions/webhooks/command.py": "verifies what it is sent",
+    "auth/extensions/webhooks/command.py": "verifies what its trial receives",
 }
 
 

@@ -116,7 +116,7 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of a view's guard, which is its outermost decorator. A view of clients authenticates
+    """Return the name of a view's guard, its outermost decorator. A view for clients has none: it authenticates
     them itself.
     """
     guard, (outermost, _) = route_of(view).guard, layers(view)[0]

@@ -41,7 +41,7 @@ COMMANDS = {
 INSTALLATION = {
     index: re.compile(rf"(?<![\w/-])({commands})(?= )([^`\n;&|)\"]*)") for index, commands in COMMANDS.items()
 }
-# Their other arguments are those of the package's own command.
+# Each takes one package; what follows it are arguments of the package's own command.
 RUNNERS = ("run", "exec", "dlx", "uvx", "npx", "bunx")
 OPTIONS_WITH_VALUE = {"-c", "-r", "-e", "--constraint", "--requirement", "--editable", "--python", "--outdir"}
 SKIPPED = {"node_modules", "var", "__pycache__", "target", "build", "dist"}
@@ -71,12 +71,12 @@ def documents() -> Iterator[Path]:
 
 
 def packages_of_documents() -> dict[tuple[str, str], list[str]]:
-    """Return the documents by the packages that they install."""
-    paths: dict[tuple[str, str], list[str]] = {}
+    """Return the packages that documents install, each with these documents."""
+    packages: dict[tuple[str, str], list[str]] = {}
     for path in documents():
         for package in packages_in(path.read_text(errors="replace")):
-            paths.setdefault(package, []).append(str(path.relative_to(CHECKOUT)))
-    return paths
+            packages.setdefault(package, []).append(str(path.relative_to(CHECKOUT)))
+    return packages
 
 
 def test_documents_install_only_packages_whose_owner_is_known():

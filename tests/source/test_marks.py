@@ -8,7 +8,7 @@ from tests.support.contract import OPENAPI
 
 AUTH = OPENAPI.parent / "auth"
 FILES = {path.stem for path in (AUTH / "html" / "templates" / "marks").glob("*.svg")}
-# Lines that choose a mark name all of those that they choose from.
+# A line that chooses a mark names each of its choices.
 _CHOICE = re.compile(r"^.*marks(?:/| =).*$", re.MULTILINE)
 
 

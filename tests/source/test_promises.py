@@ -25,8 +25,8 @@ def number_in(name: str, pattern: str) -> int:
 
 
 CODES_A_DAY = constants.WRONG_CODES_A_DAY
-# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: many callers
-# would have to hand them on.
+# A document, its words with the number, and the code's number. Those of `number_in` stand in SQL alone, since many
+# callers would have to hand them on.
 PROMISES: list[tuple[str, str, float]] = [
     (
         "security.md",

@@ -42,7 +42,7 @@ def test_architecture_page_shows_an_act_of_the_code():
 
 
 def test_rules_have_no_clock():
-    """The only one is the `now` of a fact."""
+    """The `now` of a fact is their only time."""
     uses = [
         (source, ast.unparse(node))
         for source in RULES
@@ -69,6 +69,6 @@ def test_every_refusal_of_a_rule_is_in_the_table_of_errors():
 
 
 @pytest.mark.parametrize("refusal", get_args(Refusal))
-def test_a_rule_refuses_so(refusal):
+def test_each_refusal_is_one_that_a_rule_gives(refusal):
     others = [source for source in RULES if source != "auth/rules/refusals.py"]
     assert [source for source in others if refusal in strings(source)] != []

@@ -16,7 +16,7 @@ def test_readme_names_this_version():
 
 
 def wrong_addresses(url: str) -> dict[str, set[str]]:
-    """Return, by document, what it lacks of an address, or clones instead of it."""
+    """Return, by document, the addresses that it clones instead of this one, or this one if it lacks it."""
     paths = (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"))
     pages = {str(path.relative_to(CHECKOUT)): path.read_text() for path in paths}
     addresses = {
@@ -32,7 +32,7 @@ def test_documents_name_the_address_that_the_manifest_names():
     manifest = configparser.ConfigParser()
     manifest.read(CHECKOUT / "setup.cfg")
     assert wrong_addresses(manifest["metadata"]["url"]) == {}
-    # It is empty until the repository is public; then these need it.
+    # The manifest has no address until the repository is public; then these documents need it.
     elsewhere = "https://git.example.com/latchkey"
     assert {"README.md", "SECURITY.md", "docs/releasing.md"} <= wrong_addresses(elsewhere).keys()
 

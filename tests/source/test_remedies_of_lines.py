@@ -10,9 +10,9 @@ from auth.core.settings.values.validators import sentence
 from tests.source.test_structure import SOURCES, nodes
 from tests.support import sentences
 
-# Where each `ValueError` is a mistake in a setting.
+# The modules in which each `ValueError` is a mistake in a setting.
 SETTINGS_MODULES = re.compile(r"auth/core/(settings/.*|tokens/claim_rules)\.py")
-# What operators read of a command or a start, and what commands quote.
+# The exceptions whose text operators read, at a start or in a command.
 FAILURES = {"SettingsError", "ProgrammingError", "ClickException", "UsageError", "BadParameter"}
 
 
@@ -56,7 +56,7 @@ def mistakes(call: ast.Call) -> Iterator[str]:
         yield sentence(ValueError(text.rstrip(".")))
 
 
-# Some end with a remedy that has a name.
+# Lines that end with a named remedy are left out.
 LINES = [
     (source, line)
     for source in SOURCES

@@ -23,7 +23,7 @@ $$;
 
 @pytest.fixture
 def writes(database):
-    """Yields the settings of the commits that wrote to each of the tables."""
+    """Yield a function that returns the tables that were written, with the setting of each commit."""
     database.run(WATCH)
     yield lambda: {(row.name, row.setting) for row in database.all("SELECT * FROM writes")}
     database.run("DROP FUNCTION see CASCADE; DROP TABLE writes")

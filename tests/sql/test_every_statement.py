@@ -23,7 +23,7 @@ PLANNED = "SELECT name, custom_plans FROM pg_prepared_statements"
     ids=lambda statement: statement.name,
 )
 def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bob, database, database_url):
-    """Those of the caller and of the session alone, and none of a session that another user has."""
+    """A statement reads the caller and this session alone, and no session of another user."""
     own_session, foreign_session = alice.open_session(), bob.open_session()
     database.run("UPDATE users SET banned_until = now() + interval '1 hour' WHERE id = %(id)s", id=bob.id)
     values = dict.fromkeys(statement.parameters) | {"caller_id": alice.id, "refresh_token_lifetime": 3600}
@@ -49,7 +49,7 @@ def test_plan_of_a_statement_prepared_with_organizations_off_has_no_part_for_the
         )
         plan = "\n".join(line for (line,) in cursor)
     assert re.search(r" on (users|oauth_requests) ", plan)
-    # Nor what Postgres leaves of a part whose condition is false.
+    # Postgres leaves this filter of a part whose condition is false.
     assert (
         re.findall(r" on (?:memberships|organizations|identity_providers) |One-Time Filter: false", plan)
         == []

@@ -144,7 +144,7 @@ class TestMigrations:
         owner = owned(name="restoring_owner")
         # Without the role of requests: a backup has no grants.
         newer(owner)
-        # What a newer release may drop: this one had it for the release before.
+        # A newer release may drop these, which this one kept for the release before.
         execute(owner, "DROP TABLE probes; DROP FUNCTION record_import")
         requests = as_role(owner, make_role("restoring_requests"))
         before = catalog.lines(owner)
@@ -161,7 +161,7 @@ class TestMigrations:
         header = f"-- Usable from {schema.NEWEST:04}\n"
         expected = [(schema.NEWEST + 1, schema.NEWEST), (schema.NEWEST + 2, schema.NEWEST)]
         migrations(f"{header}CREATE TABLE added (x integer)", f"{header}SELECT", f"{header}nonsense")
-        # Also an upgrade that stops halfway leaves the release before a way back, and a backup.
+        # An upgrade that stops halfway leaves the previous release a way back, and a backup, too.
         with pytest.raises(psycopg2.ProgrammingError, match="nonsense"):
             schema.apply(url)
         rows = "SELECT version, usable_from FROM schema_version ORDER BY version"

@@ -27,7 +27,7 @@ from tests.support.users import PASSWORD, Session, issue_token, register
 REFUSALS = {"no_authorization", "bad_jwt", "session_not_found", "not_admin", "insufficient_permissions"}
 
 
-# Those that are checked before the session.
+# Queries that are checked before the session.
 QUERIES = {"authorize_identity": "?provider=github", "delete_grant": f"?client_id={NO_ID}"}
 
 
@@ -56,7 +56,7 @@ def open_to(guard: str | None) -> list[Route]:
     ]
 
 
-# Credentials make no difference.
+# Routes where credentials make no difference.
 PUBLIC = [
     *(route for route in open_to(None) if route.path not in ("/token", "/oauth/clients/register")),
     Route("post", "/token", "?grant_type=password"),
@@ -191,11 +191,10 @@ def credentials(app, database, open_session, make_admitted, applications) -> dic
         "a deleted user": (deleted.authorization, 401, "user_not_found"),
         "a banned user": (banned.authorization, 403, "user_banned"),
     }
-    refused_everywhere = {name: Credential(each[0], *[each[1:]] * 3) for name, each in refused.items()}
-    return refused_everywhere | make_admitted()
+    return {name: refused_everywhere(*each) for name, each in refused.items()} | make_admitted()
 
 
-# Also refused under the prefix and for HEAD, whose requests reach the same guards.
+# These are refused under the prefix and for HEAD, too, since such requests reach the same guards.
 IN_EACH_FORM = {"no credential", "a banned user", "a user", "the service role key", "an application's"}
 
 
@@ -283,7 +282,7 @@ def test_repeated_credential_is_refused(client, alice, carol, route):
         assert_error(response, 400, "validation_failed", details="Authorization: must be given once")
 
 
-# A few of each guard: the tests above show that all of its routes refuse tokens that it has cached.
+# A few routes of each guard; the tests above ask all of them.
 ADMIN_ROUTES = ADMIN[:3] + SERVICE[:3]
 SAMPLE = [route for route in USER if route.path in ("/user", "/logout", "/sessions")] + ADMIN_ROUTES
 
@@ -367,18 +366,18 @@ class TestUserCannotBecomeAdministrator:
         assert_error(response, 403, "insufficient_permissions")
 
     @cases("body", [*({name: value} for name, value in FIELDS.items()), FIELDS])
-    def test_by_sending_privileged_fields(self, mallory, body):
+    def test_user_gains_no_role_by_sending_privileged_fields(self, mallory, body):
         session = mallory.open_session()
         before = session.get("/user").json
         response = session.put("/user", json=body)
         assert response.json == before | {"updated_at": response.json["updated_at"]}
 
-    def test_by_sending_them_as_metadata(self, mallory):
+    def test_user_gains_no_role_by_sending_privileged_fields_as_metadata(self, mallory):
         session = mallory.open_session()
         assert session.put("/user", json={"data": FIELDS}).status_code == 200
         self.assert_no_administrator(session.refreshed())
 
-    def test_by_sending_a_header(self, client, mallory):
+    def test_user_gains_no_role_by_sending_a_header(self, client, mallory):
         authorization = mallory.open_session().authorization
         forged = dict.fromkeys(("X-Role", "X-User-Role", "Remote-User", "X-Forwarded-User"), "admin")
         forged |= dict.fromkeys(("X-Original-URL", "X-Rewrite-URL"), "/health")
@@ -387,14 +386,14 @@ class TestUserCannotBecomeAdministrator:
 
 
 class TestAdministratorCannotMakeAdministrators:
-    def test_by_creating_a_user_with_a_role(self, carol, database):
+    def test_administrator_creates_no_user_with_a_role(self, carol, database):
         session = carol.open_session()
         for role in ("admin", "authenticated", "editor", "", 1, ["admin"]):
             response = session.post("/admin/users", json={"email": "dave@example.com", "role": role})
             assert response.status_code in (400, 403)
         assert database.count("users") == 1
 
-    def test_by_creating_a_user_with_other_privileged_fields(self, carol, client, database):
+    def test_administrator_creates_no_user_with_other_privileged_fields(self, carol, client, database):
         credentials = {"email": "dave@example.com", "password": PASSWORD}
         body = FIELDS | credentials | {"password_hash": None, "role": None}
         session = carol.sign_in()

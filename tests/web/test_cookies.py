@@ -7,7 +7,7 @@ from tests.support.cases import cases
 from tests.support.pages import Visitor
 
 OURS = f"__Host-{SESSION}"
-# A space for some parsers, but a part of the name for browsers, which allow it before `__Host-`.
+# Some parsers take these for spaces; browsers, for a part of the name, which they allow before `__Host-`.
 SPACES = ["\xa0", "\x85", "\x1c", "\x1f", "\x0b", "\x0c", " \xa0", "\xa0 "]
 
 
@@ -21,7 +21,7 @@ def token(make_app, alice):
 
 @pytest.fixture
 def goes_to(make_app):
-    """Send a header `Cookie`, and return where GET /account leads, or None if it is shown."""
+    """Return a function that sends a header `Cookie`, and returns where GET /account leads, or None if it is shown."""
     client = make_app(AUTH_BASE_URL="https://auth.example.com").test_client(use_cookies=False)
 
     def goes_to(header: str) -> str | None:
@@ -44,7 +44,7 @@ def test_name_that_only_looks_like_ours_is_another_name(goes_to, token, planted)
 
 
 @cases("header", ["{0}={1}; {0}={1}", "{0}={1}; {0}=x", "{0}=x; {0}={1}", "{0}; {0}={1}", "{0}={1};\t{0}=x"])
-def test_cookie_whose_name_comes_twice_is_none(goes_to, token, header):
+def test_cookie_whose_name_comes_twice_signs_in_nobody(goes_to, token, header):
     assert goes_to(header.format(OURS, token)) == "sign-in"
 
 

@@ -32,12 +32,12 @@ class Caller:
     server: Any
     headers: dict[str, str]
     # Makes users and sessions without requests.
-    made_by: Any
+    local_client: Any
     database: Any
     service_role: dict[str, str]
 
     def person(self) -> Person:
-        return register(self.made_by, self.service_role, f"{uuid.uuid4()}@example.com")
+        return register(self.local_client, self.service_role, f"{uuid.uuid4()}@example.com")
 
     def send(
         self, method: str, path: str, body: Any = None, session: Session | None = None, **options: Any

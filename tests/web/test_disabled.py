@@ -10,8 +10,7 @@ SERVER_PATHS = re.compile(r"(/admin|/user)?/oauth/")
 
 
 def operations(app: Any) -> list[tuple[str, str]]:
-    """Return method and path of each operation of the provider in openapi.yaml, from an application with the
-    extension."""
+    """Return method and path of each operation of the OAuth server, from an application that has it."""
     operations_of_server = [(method, path) for method, path, _ in routes(app) if SERVER_PATHS.match(path)]
     assert len(operations_of_server) > 18
     return operations_of_server
@@ -21,7 +20,7 @@ def example(path: str) -> str:
     return re.sub(r"{.+?}", "11111111-1111-4111-8111-111111111111", path)
 
 
-def test_routes_of_the_provider_do_not_exist_while_it_is_off(make_app, app, database):
+def test_routes_of_the_oauth_server_do_not_exist_while_it_is_off(make_app, app, database):
     client = make_app(AUTH_OAUTH_SERVER="false", AUTH_RATE_LIMITS_ENABLED="true").test_client()
     before = database.everything()
     for method, path in operations(app):
@@ -32,7 +31,7 @@ def test_routes_of_the_provider_do_not_exist_while_it_is_off(make_app, app, data
     assert database.everything() == before
 
 
-def test_pages_of_the_provider_do_not_exist_while_it_is_off_but_that_for_signing_out_does(make_app):
+def test_pages_of_the_oauth_server_do_not_exist_while_it_is_off_except_that_for_signing_out(make_app):
     client = make_app(AUTH_OAUTH_SERVER="false").test_client()
     html = {"Accept": "text/html"}
     for path in ("/oauth/consent", "/oauth/logout", "/oauth/authorize", "/oauth/continue"):

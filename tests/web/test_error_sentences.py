@@ -76,14 +76,14 @@ def not_enabled(issuer):
         ("/otp", {"phone": PHONE}, NO_PHONES),
     ],
 )
-def test_body_is_refused(client_without_phones, database, path, body, error):
+def test_body_is_refused_with_its_sentence(client_without_phones, database, path, body, error):
     response = client_without_phones.post(path, json=body)
     status, error_code, sentence = error
     assert_error(response, status, error_code, sentence, response.json.get("details"))
     assert database.count("users") == 0
 
 
-def test_taken_address_and_disabled_sign_up(make_app):
+def test_taken_address_and_disabled_sign_up_are_refused_with_their_sentences(make_app):
     client = make_app(AUTH_AUTOCONFIRM="true").test_client()
     client.post("/signup", json=DAVE)
     response = client.post("/signup", json=DAVE)
@@ -92,7 +92,7 @@ def test_taken_address_and_disabled_sign_up(make_app):
     assert_error(response, 403, "signup_disabled", "Signups not allowed for this instance")
 
 
-def test_refresh_token(alice, database):
+def test_refresh_token_is_refused_with_its_sentence(alice, database):
     ended, session = alice.sign_in(), alice.sign_in()
     ended.post("/logout?scope=local")
     sentence = "Invalid Refresh Token: Refresh Token Not Found"

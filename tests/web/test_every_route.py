@@ -1,4 +1,4 @@
-"""Rules of all routes: each view is limited, and all doors of an act share its limit."""
+"""Rules of all routes: each view is limited, and all routes of an operation share its limit."""
 
 import re
 import uuid
@@ -16,15 +16,14 @@ from tests.source.test_contract import OPERATIONS, guard_of, is_limited, views
 
 
 def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
-    """And openapi.yaml names the limited ones, which GET too may be. POST /oauth/userinfo only reads, and POST
-    /oauth/logout leads to a GET."""
+    """Views for GET may be limited, too. POST /oauth/userinfo only reads, and POST /oauth/logout leads to a GET."""
     unlimited = {name: guard_of(view) for name, view in views(whole_app).items() if not is_limited(view)}
     assert unlimited.pop("logout_by_form") is None
     guards = {guard for name, guard in unlimited.items() if OPERATIONS[name].method != "get"}
     assert guards <= {"admin", "operator", "introspector", "client_token"}
 
 
-# The routes of each act that has several: doors of the API, the pages and the administrators' log-in.
+# The routes of each operation that has several, in the API, the pages and the administrators' log-in.
 DOORS = {
     "add_api_key": "/user/api_keys /account/api-keys",
     "add_passkey": "/passkeys/registration/verify /account/passkeys",
@@ -74,7 +73,7 @@ DOORS = {
     "withdraw_invitation": "/organizations/<name>/invitations/<invitation_id>"
     " /account/organizations/<slug>/invitations/<invitation_id>/withdraw",
 }
-# Statements count these, or a function of a view without its own act.
+# Statements count the first ones; a function counts the second ones, whose views have no operation of their own.
 COUNTED_ELSEWHERE = {"refresh", "invite"}
 COUNTED_BY_FUNCTIONS = {
     "request_authorization_silently",
@@ -85,7 +84,7 @@ COUNTED_BY_FUNCTIONS = {
 }
 
 
-def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
+def test_two_operations_never_share_a_window_and_all_routes_of_one_do(whole_app):
     routes_by_operation: dict[str, set[str]] = defaultdict(set)
     for rule in whole_app.url_map.iter_rules():
         for operation in route_of(whole_app.view_functions[rule.endpoint]).limits:

@@ -33,11 +33,12 @@ CREDENTIALS = {"email": "alice@example.com", "password": PASSWORD}
 SIGN_UP = {"email": "dave@example.com", "password": PASSWORD, "data": {"x": 1}, "redirect_to": f"{SITE}/x"}
 USER_FIELDS = "email phone password data nonce current_password"
 ADMIN_FIELDS = "phone password role email_confirm phone_confirm user_metadata app_metadata"
-REFRESH, TOKEN = "/token?grant_type=refresh_token", {"refresh_token": "$refresh_token"}
+REFRESH_PATH = "/token?grant_type=refresh_token"
+REFRESH_BODY = {"refresh_token": "$refresh_token"}
 ENDPOINTS = [
     Endpoint("POST", "/signup", "nobody", SIGN_UP, "email password", "data redirect_to"),
     Endpoint("POST", "/token?grant_type=password", "nobody", CREDENTIALS, "email password", "phone"),
-    Endpoint("POST", REFRESH, "nobody", TOKEN, "refresh_token"),
+    Endpoint("POST", REFRESH_PATH, "nobody", REFRESH_BODY, "refresh_token"),
     Endpoint("PUT", "/user", "alice", {"data": {"x": 1}}, "", USER_FIELDS),
     Endpoint("DELETE", "/user", "alice", {}, "", "nonce current_password"),
     Endpoint("POST", "/admin/users", "service role", {"email": "dave@example.com"}, "email", ADMIN_FIELDS),
@@ -154,7 +155,7 @@ class TestEachBody:
     @pytest.mark.parametrize("content_type", ["application/json", 'APPLICATION/JSON;charset="UTF-8"; x=y'])
     def test_valid_body_is_accepted(self, send, endpoint, content_type):
         unknown = {"x": {"y": [1, None]}, "": 1, "__proto__": {}, "gotrue_meta_security": {}}
-        # tests/flows/test_admin_… check that administrative operations refuse them.
+        # tests/flows/admin checks that administrative operations refuse them.
         members = {} if endpoint.path.startswith("/admin/") else unknown
         assert send(endpoint, json.dumps(endpoint.body | members), content_type).status_code < 300
 

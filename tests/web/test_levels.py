@@ -7,8 +7,8 @@ from auth.web.declarations import Level, route_of
 from tests.source.test_contract import OPERATIONS, errors_of, guard_of, views
 from tests.support.contract import OPENAPI, routes
 
-# The levels whose operations docs/security.md does not list: openapi.yaml says which have no security, or the
-# service role key alone. All others are of the level aal2.
+# Levels whose operations docs/security.md does not list: openapi.yaml says which have no security, or the service
+# role key alone, and all unlisted others have the level aal2.
 UNLISTED = {Level.ANYONE, Level.SERVICE_ROLE, Level.AAL2}
 
 

@@ -35,7 +35,7 @@ def assert_refused(
 
 
 def pass_time(database: Any, seconds: float) -> None:
-    """End all windows."""
+    """Move the ends of all windows into the past by these seconds."""
     for table in ("request_counts", "failure_counts"):
         database.run(
             f"UPDATE {table} SET expires_at = expires_at - make_interval(secs => %(seconds)s)",
@@ -59,10 +59,10 @@ def limited(make_app) -> Callable[..., Any]:
 
 
 class Window(NamedTuple):
-    """An act that counts by network, with the name of its setting, and the requests that are doors of it."""
+    """An operation that counts by network, with the name of its setting, and its requests."""
 
-    act: str
-    name: str
+    operation: str
+    setting: str
     method: str
     paths: list[str]
 
@@ -84,7 +84,7 @@ BY_NETWORK = [
     Window("open_link", "LINKS", "GET", ["/verify"]),
     Window("open_linking", "LINKS", "GET", ["/link-identity"]),
 ]
-each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.act)
+each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.operation)
 
 
 def ask(client: Any, method: str, path: str, **options: Any) -> Any:
@@ -94,7 +94,7 @@ def ask(client: Any, method: str, path: str, **options: Any) -> Any:
 class TestLimitsByNetwork:
     @each_by_network
     def test_act_is_refused_beyond_its_window_at_all_doors_until_it_ends(self, limited, limit, database):
-        client = limited(**{limit.name: "7 per 5 minutes"})
+        client = limited(**{limit.setting: "7 per 5 minutes"})
         for number, path in enumerate((limit.paths * 7)[:7], 1):
             response = ask(client, limit.method, path, **at(HOME))
             assert (response.status_code, limits(response)) == (400, (7, 7 - number))
@@ -110,7 +110,7 @@ class TestLimitsByNetwork:
         assert limits(ask(client, limit.method, path, **at(HOME))) == (7, 6)
 
     def test_acts_count_separately(self, limited):
-        client = limited(**{limit.name: "1 per 5 minutes" for limit in BY_NETWORK})
+        client = limited(**{limit.setting: "1 per 5 minutes" for limit in BY_NETWORK})
         assert {limits(ask(client, limit.method, limit.paths[0])) for limit in BY_NETWORK} == {(1, 0)}
 
     def test_refused_request_does_nothing(self, limited, database, alice, hashes):

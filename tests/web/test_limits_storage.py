@@ -20,7 +20,7 @@ from tests.support.server import at_once
 
 @pytest.fixture
 def use_database(monkeypatch) -> Callable[[sql.Database], None]:
-    """Let storages use this database."""
+    """Return a function that lets storages use a database."""
     return lambda db: monkeypatch.setattr(limits, "latchkey", SimpleNamespace(db=db))
 
 
@@ -33,7 +33,7 @@ def storage(use_database, database, database_url) -> Iterator[PostgresStorage]:
 
 @pytest.fixture
 def move_window(database) -> Callable[[str, float], None]:
-    """Move the end of a key's window."""
+    """Return a function that moves the end of a key's window into the past."""
     statement = "UPDATE request_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s)"
     return lambda key, seconds: database.run(f"{statement} WHERE key = %(key)s", key=key, seconds=seconds)
 
@@ -43,7 +43,7 @@ def in_seconds(seconds):
 
 
 class TestStorage:
-    def test_incr_counts_each_key_separately(self, storage):
+    def test_storage_counts_each_key_separately(self, storage):
         assert storage.check() is True
         assert (storage.get("a"), storage.get_expiry("a")) == (0, in_seconds(0))
         assert [storage.incr("a", 60, amount) for amount in (1, 1, 4, 2)] == [1, 2, 6, 8]

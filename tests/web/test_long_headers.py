@@ -19,20 +19,20 @@ def after(first: str, item: str, length: int) -> str:
 
 
 @cases(("length", "is_read"), [(KILOBYTE, True), (KILOBYTE + 9, False), (LONGEST, False)])
-def test_accept(client, length, is_read):
+def test_accept_is_read_up_to_a_kilobyte(client, length, is_read):
     header = after("application/json;q=0.1", "text/html", length)
     answer = client.get("/nowhere", headers={"Accept": header})
     assert (answer.status_code, answer.mimetype) == (404, "text/html" if is_read else "application/json")
 
 
 @cases(("length", "is_read"), [(KILOBYTE, True), (KILOBYTE + 9, False), (LONGEST, False)])
-def test_accept_encoding(client, length, is_read):
+def test_accept_encoding_is_read_up_to_a_kilobyte(client, length, is_read):
     answer = client.get("/openapi.yaml", headers={"Accept-Encoding": after("x", "gzip", length)})
     assert (answer.status_code, answer.headers.get("Content-Encoding")) == (200, "gzip" if is_read else None)
 
 
 @cases(("length", "status"), [(KILOBYTE, 304), (KILOBYTE + 9, 200), (LONGEST, 200)])
-def test_entity_tags(client, length, status):
+def test_entity_tags_are_read_up_to_a_kilobyte(client, length, status):
     tag = client.get("/static/page.css").headers["ETag"]
     answer = client.get("/static/page.css", headers={"If-None-Match": after('"x"', tag, length)})
     assert answer.status_code == status

@@ -27,7 +27,7 @@ def test_letters_of_all_scripts_are_kept_and_spaces_are_plain(name, kept):
 
 
 @cases("name", ["", *HIDING, *BLANK, "x" * 21, None, 1, ["Ada"], "A\ud800"])
-def test_what_hides_or_reorders_letters_or_is_blank_is_no_name(name):
+def test_text_that_is_blank_or_hides_or_reorders_letters_is_no_name(name):
     assert normalize.name(name, 20) is None
 
 

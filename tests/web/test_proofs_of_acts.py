@@ -40,7 +40,7 @@ PROOFS = {
 }
 RECENT, OLD, NEVER = "3 days", "8 days", None
 KINDS = ("email", "phone", "identity", "factor", "passkey")
-# What the words of the table mean: act, kind, and the age of the credential.
+# What the words of the table mean: verb, kind, and the age of the credential.
 CHANGES: dict[str, list[tuple[str, str, str | None]]] = {
     "change metadata": [("change", "metadata", NEVER)],
     "change password": [("change", "password", NEVER)],
@@ -98,7 +98,7 @@ def rows_of(situation: Situation) -> list[list[set[str]]]:
 
 
 def answer_of_table(situation: Situation, change: str) -> str:
-    """Return what the one row of the table says about an act."""
+    """Return what the one row of the table says about a change."""
     (row,) = (row for row in rows_of(situation) if change in row[4])
     (only,) = row[5]
     assert only in ANSWERS
@@ -223,7 +223,7 @@ class Subject:
         )
 
 
-# The routes of the API by which an act is asked for.
+# The routes of the API by which a change is asked for.
 ROUTES: set[tuple[str, str]] = set()
 
 
@@ -281,7 +281,7 @@ def answer_of_page(page: Page) -> str:
     return "reauthentication_needed" if "/confirm" in first else "allowed"
 
 
-# The paths by which an act is asked for, and the credential that must exist.
+# Changes, the credential that must exist, and the request for the change.
 REMOVE_RECENT, REMOVE_OLD = "remove recent credential", "remove old credential"
 RECOVERY_CODES = "add or remove recovery codes"
 REMOVE_RECENT_GRANT, REMOVE_OLD_GRANT = "remove recent grant", "remove old grant"

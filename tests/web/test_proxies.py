@@ -20,7 +20,7 @@ INVALID_HOSTS = ("", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.exa
 
 @pytest.fixture
 def recorded_address(make_app, alice, database):
-    """Return the address that a log-in recorded: `seen(1, peer, "192.0.2.1, 10.0.0.2")`."""
+    """Return the address that a log-in recorded: `recorded_address(1, peer, "192.0.2.1, 10.0.0.2")`."""
     clients = {}
 
     def sign_in(proxies, peer, forwarded=None):

@@ -17,7 +17,7 @@ EVIL = "https://evil.example/path?token=a-token-of-a-link"
 
 @pytest.fixture
 def lines_of(capfd):
-    """Return the reasons that the log gives for an event."""
+    """Return a function that returns the lines of the log with an event."""
 
     def read(event: str) -> list[str]:
         lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
@@ -115,7 +115,7 @@ class TestAuthorizationRequest:
         assert (reason in line, remedy.format(id) in line, "'level': 'warning'" in line) == (True, True, True)
         assert "a-token-of-a-link" not in line
 
-    def test_what_a_stranger_sends_is_bounded(self, client, database, lines_of):
+    def test_log_line_bounds_what_a_stranger_sends(self, client, database, lines_of):
         for id in ("\x1b[31m\r\n" + "x" * 2000, make_client(database).id):
             client.get(authorize_path(id, redirect_uri="https://evil.example/" + "y" * 2000))
         unknown, unregistered = lines_of("authorization_request_refused")

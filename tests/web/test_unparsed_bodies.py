@@ -27,11 +27,11 @@ from tests.support.pages import Visitor
 
 WITH_BODY = {"POST", "PUT", "PATCH", "DELETE"}
 AN_ID = "00000000-0000-0000-0000-000000000000"
-# Where the dialect is: nowhere, by header, by prefix.
+# Prefix and headers: without the dialect, and with it by header, by prefix and by both.
 DIALECTS = [("", {}), ("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)]
 BODY = {"email": "dave@example.com", "phone": "4915112345678", "password": "Correct-Horse-1"}
 GRANT_QUERIES = ["", "?grant_type=password", "?grant_type=pkce", "?grant_type=id_token", "?grant_type=web3"]
-# Applications send their credentials in a form, and the kind of grant, without which nothing is counted.
+# Here applications send credentials and grant in a form, without which nothing is counted.
 CREDENTIALS_IN_FORM = {"/introspect", "/oauth/token", "/oauth/userinfo"}
 KIB_BY_ENDPOINT = {
     **dict.fromkeys(("token.token", "introspect.introspect", "openid.revoke"), 32),

@@ -1,6 +1,4 @@
-"""What an answer to outgoing HTTP may be. tests/system/faults/test_hostile_answers.py plays those that it may not be
-against a worker.
-"""
+"""Bounds of answers to outgoing HTTP. tests/system/faults/test_hostile_answers.py plays hostile answers against a worker."""
 
 import gzip
 import json
@@ -68,7 +66,7 @@ def test_answer_without_an_end_is_left_long_before_the_deadline(server, name):
     assert awake() - start < 20
 
 
-def test_answer_that_is_cut_off_by_the_deadline_is_none(server):
+def test_answer_that_is_cut_off_by_the_deadline_does_not_count(server):
     def slow():
         yield from whole(b"{}")()
         yield from drip()

@@ -33,7 +33,7 @@ def test_name_with_an_ipv4_address_is_found_whatever_is_said_of_ipv6(name_server
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
-def test_address_is_asked_of_nobody(name_server, address):
+def test_ip_address_is_not_looked_up(name_server, address):
     name_server.silent.add(address)
     assert addresses_of(address) == [address]
 

@@ -78,7 +78,7 @@ def test_other_origin_or_ambiguous_url_falls_back_to_the_site(url):
     assert leads_to(url, "https://*.example.org/**", "myapp://callback/**") == SITE
 
 
-# A pattern, the targets that it allows, and those that it refuses: what follows "https://a.example" of each.
+# A pattern, the targets that it allows and those that it refuses, each without its "https://a.example".
 ENDINGS = {
     "/x": ("/x", "- /x/ /xy /X"),
     "": ("- /", "/x s"),
@@ -89,7 +89,7 @@ ENDINGS = {
     "?x=1": ("?x=1", "- ?x=2 ?x=1&y=2"),
     "/x.html": ("/x.html", "/xxhtml"),
 }
-# The same as whole URLs.
+# Patterns and targets that are whole URLs.
 PATTERNS = {
     "https://a.example": ("", "http://a.example"),
     "https://a.example/**": ("", "https://b.a.example/"),

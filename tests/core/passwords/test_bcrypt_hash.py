@@ -15,7 +15,7 @@ SYSTEM_CRYPT = crypt_rn()
 SALT = b"abcdefghijklmnopqrstuu"
 SETTING = b"$2b$04$" + SALT
 VERSIONS = (b"$2a$", b"$2b$", b"$2y$")
-# Those that broken versions of bcrypt confused, of crypt_blowfish's own tests, and some of its neighbours.
+# Passwords that broken versions of bcrypt confused, from crypt_blowfish's own tests, and some neighbours of these.
 CONFUSED = [
     *(b"\xa3", b"\xff\xff\xa3", b"\xff\xa3345", b"1\xa3345", b"\xff\xa334\xff\xff\xff\xa3345"),
     *(b"\xaa" * 72, b"\xaa\x55" * 36, b"\x55\xaa\xff" * 24, b"\x80" * 72, b"\x7f" * 72),

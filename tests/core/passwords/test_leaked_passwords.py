@@ -194,7 +194,7 @@ class TestRanges:
             {"status": 503}, {"status": 302}, {"body": "<html>"}, {"body": "\n"},
         ],
     )  # fmt: skip
-    def test_without_an_answer_the_password_is_accepted_and_counted(self, parts, failure, capfd, monkeypatch):
+    def test_password_is_accepted_and_counted_if_no_answer_comes(self, parts, failure, capfd, monkeypatch):
         monkeypatch.setattr(leaked_ranges, "_TIMEOUT", 0.3)
         with RangeStub({LEAKED: 3}) as stub:
             vars(stub).update(failure)

@@ -9,7 +9,7 @@ import pytest
 from auth.core import files
 
 
-def test_failure_leaves_the_previous_file_and_no_draft_and_success_a_private_one(tmp_path):
+def test_failure_leaves_the_previous_file_and_success_a_private_one(tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o644)

@@ -10,7 +10,6 @@ from auth.core.settings import Settings, SettingsError, name_of
 from tests.support.cases import cases
 
 HOST = "auth.example.com"
-# Of each setting that is a URL, or a list of some: one that is good, and what else it needs.
 SECRETS = "whsec_" + "QUJD" * 8
 HOOKS = ("BEFORE_USER_CREATED", "CUSTOM_ACCESS_TOKEN", "SEND_EMAIL", "SEND_SMS")
 NAMES = (
@@ -33,13 +32,14 @@ WITH_OTHERS: dict[str, dict[str, str]] = {
     **{f"AUTH_HOOK_{name}": {f"AUTH_HOOK_{name}_SECRETS": SECRETS} for name in HOOKS},
     "AUTH_PROVIDER_ACME_ISSUER": {f"AUTH_PROVIDER_ACME_CLIENT_{name}": "x" for name in ("ID", "SECRET")},
 }
+# A good value of each setting that is a URL or a list of URLs, and the other settings that it needs.
 URLS = {
     **{f"AUTH_{name}": (f"https://{HOST}", {}) for name in NAMES},
     "AUTH_RATE_LIMIT_STORAGE": (f"redis://{HOST}", {}),
     "AUTH_SMTP_URL": (f"smtp://{HOST}", {}),
     **{name: (f"https://{HOST}", others) for name, others in WITH_OTHERS.items()},
 }
-# Databases have their own tests, in words of libpq.
+# URLs of databases, which libpq reads, have their own tests.
 LIBPQ_URLS = {"AUTH_DATABASE_OWNER_URL", "DATABASE_URL"}
 # Suffixes of a valid URL, and replacements of it.
 ENDS = [
@@ -64,7 +64,7 @@ def spellings(url: str) -> list[str]:
     return [*(f"{scheme}://{each}" for each in hosts), *others, *(url + end for end in ENDS)]
 
 
-def test_each_setting_that_is_a_url_is_walked():
+def test_each_setting_that_is_a_url_is_tried_here():
     names = {name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata}
     likely = {name for name in names if name.endswith(("_URL", "_ORIGINS", "_LOGO", "_ISSUER", "_STORAGE"))}
     assert likely - LIBPQ_URLS <= URLS.keys()
@@ -85,7 +85,7 @@ def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):
         AllowList(loaded.site_url, loaded.redirect_allow_list, loaded.base_url, has_pages=loaded.pages)
         Origins(loaded)
     assert url in accepted
-    # That a provider lacks its issuer is a line about its client.
+    # A line about a provider that lacks its issuer names its client.
     prefix = name.removesuffix("ISSUER") if "PROVIDER" in name else f"{name}: "
     assert [each for each in lines if not each[1].startswith(prefix)] == []
 

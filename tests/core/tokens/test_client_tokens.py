@@ -63,7 +63,7 @@ def header_of(token):
     ],
     ids=["ES256", "shared secret", "EdDSA", "RS256"],
 )
-def test_published_keys_verify_them(make_app, settings, algorithms):
+def test_published_keys_verify_tokens_of_clients(make_app, settings, algorithms):
     """A shared secret, which services have, signs no token of a client."""
     app = make_app(**settings)
     parts = app.extensions["latchkey"]
@@ -140,7 +140,7 @@ class TestKeys:
         return lambda: OpenIdKeys(parts.db, parts.sealer)
 
     def test_simultaneous_workers_make_one_key(self, worker, database, monkeypatch):
-        """None makes one for nothing, which takes a tenth of a second."""
+        """No worker generates a key in vain, which takes a tenth of a second."""
         new_row, generated = openid_keys.new_row, []
 
         def generate(sealer):

@@ -134,7 +134,7 @@ def visits(
     depth: int,
     check: Callable[[dict[str, Holder], bool], None],
 ) -> None:
-    """Have the holders show their tokens in each order, more than a minute apart, and lose some responses."""
+    """Let the holders send their tokens in each order, more than a minute apart, and lose some responses."""
     for name, holder in holders.items() if depth else ():
         for is_lost in (False, True):
             with service.rolled_back():

@@ -121,7 +121,7 @@ class TestIdTokens:
 
         return claims_for
 
-    def test_scopes_decide_about_them(self, claims_for, alice, set_metadata, database):
+    def test_scopes_decide_which_claims_an_id_token_has(self, claims_for, alice, set_metadata, database):
         set_metadata(alice, {"department": "sales"})
         database.run('UPDATE users SET user_metadata = \'{"title": "Al", "name": "Alice"}\'')
         assert claims_for("") == {}

@@ -33,7 +33,7 @@ SESSION_ENDED = ("400 refresh_token_not_found", "401 session_not_found", "inacti
 CLIENT_REFUSED = ("400 invalid_grant", "401 invalid_token", "inactive")
 KEY_ENDED = ("401 invalid_credentials", "401 session_not_found", "inactive")
 BANNED = ("403 user_banned", "403 user_banned", "inactive")
-# A session gets tokens for the second step, and may enrol.
+# Below the level, a session gets tokens for the second step alone.
 BELOW = {
     "session": ("second_step", "403 insufficient_aal", "inactive"),
     "client": CLIENT_REFUSED,
@@ -48,7 +48,7 @@ DELETED = {
     "key": ("401 invalid_credentials", "401 user_not_found", "inactive"),
 }
 
-# What happens, AUTH_MFA_REQUIRED from then on, and what each gives.
+# A change, AUTH_MFA_REQUIRED from then on, and what each token gives.
 AT_AAL1 = {
     "nothing": ("SELECT", "none", ALL),
     "ban": (
@@ -85,7 +85,7 @@ def client(make_app):
 
 
 class TokensOfSession:
-    """Each kind of token of one session, kept by its holder."""
+    """Tokens of each kind that one session has given."""
 
     def __init__(self, session, database):
         self.session, self.client = session, make_client(database)
@@ -95,7 +95,7 @@ class TokensOfSession:
         self.key_token = token_of(session.client, self.key)
 
     def answers(self, http, service_role):
-        """Return what each gives at its doors, of a service with other settings."""
+        """Return what a service with other settings answers to each token."""
 
         def active(*tokens):
             answers = [
@@ -146,7 +146,7 @@ def test_session_client_and_key_give_a_token_only_while_all_is_well(
 
 
 @pytest.mark.parametrize("name", AT_AAL2)
-def test_what_a_session_with_a_second_factor_opened_meets_each_demand(
+def test_tokens_of_a_session_with_a_second_factor_meet_each_demand(
     make_app, client, alice, database, service_role, name
 ):
     change, required, expected = AT_AAL2[name]

@@ -151,7 +151,7 @@ class TestLink:
         assert_error(type_in(client, "email_change", NEW_EMAIL, message.code), 409, "email_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
 
-    def test_of_an_owner_and_a_stranger_who_confirm_at_once_one_gets_the_address(
+    def test_one_of_an_owner_and_a_stranger_who_confirm_at_once_gets_the_address(
         self, app, client, session, outbox, database
     ):
         client.post("/signup", json={"email": NEW_EMAIL, "password": PASSWORD})

@@ -93,7 +93,7 @@ class Holdings:
         return self._grafana.redeem(self.client, code, redirect_uri=REDIRECT_URI)
 
     def working(self) -> set[str]:
-        """Return the names of what works. Spends the codes, last."""
+        """Return the names of the holdings that work. This spends the codes, last."""
         spent = ("code", "request", "link")
         return {
             name
@@ -120,7 +120,7 @@ def admin(client, alice, service_role):
     return admin
 
 
-# A user's act in a session, and the part of EVERYTHING that works afterwards.
+# A user's action in a session, and the part of EVERYTHING that works afterwards.
 USER_ACTIONS = {
     "nothing": (lambda own, _other: own.get("/user"), EVERYTHING),
     "sign out here": (lambda own, _other: own.post("/logout?scope=local"), OTHER | USERS),
@@ -177,7 +177,7 @@ def test_application_that_an_application_let_in_ends_with_the_browser(holdings, 
     assert holdings.working() == OTHER | USERS
 
 
-# An operator's act, and the part of EVERYTHING that works afterwards.
+# An operator's action, and the part of EVERYTHING that works afterwards.
 OPERATOR_ACTIONS = {
     "password": (lambda admin, _link: admin("PUT", password=NEW_PASSWORD), set()),
     "email": (lambda admin, _link: admin("PUT", email="new@example.com", email_confirm=True), set()),
@@ -215,8 +215,8 @@ def test_promotion_by_the_command_ends_what_that_by_the_api_ends(holdings, clien
     assert (command.exit_code, holdings.working()) == (0, set())
 
 
-def test_administrator_keeps_what_was_begun_as_one(holdings, admin, client):
-    """Another change, or the command again, is no promotion."""
+def test_administrator_keeps_sessions_of_after_the_promotion(holdings, admin, client):
+    """Another change of an administrator, or the command again, is no promotion."""
     admin("PUT", role="admin")
     session = holdings.person.open_session(client)
     admin("PUT", role="admin", user_metadata={"x": 1})

@@ -73,7 +73,7 @@ class TestRecoveryByMail:
 class TestLinkOfANotice:
     @pytest.fixture
     def email_change(self, client, alice, outbox, database):
-        """Alice has changed her email at `aal2`; Mallory has the mailbox of the old address."""
+        """Alice has changed her email at `aal2`, and Mallory has the old mailbox: her app, and the token of the notice."""
         app, session = set_up(alice.open_session())
         age_factors(database)
         change_email(client, session, outbox)
@@ -155,7 +155,7 @@ class TestLinkOfANotice:
     def test_notice_of_a_factor_that_an_administrator_removed_takes_the_account_back(
         self, client, alice, outbox, database, service_role
     ):
-        """Without the factor, although it was old enough."""
+        """The notice does not ask for the factor, although that was old enough."""
         app, session = set_up(alice.open_session())
         age_factors(database)
         url = f"/admin/users/{alice.id}/factors/{app.id}"
@@ -284,7 +284,7 @@ class TestBelowTheSecondStep:
     def app_threads(self, client):
         return lambda session: session.on(client.application.test_client())
 
-    def test_recovery_is_one_after_later_proofs_and_a_refresh(self, client, alice, outbox, factor):
+    def test_recovery_still_takes_back_after_a_later_proof_and_a_refresh(self, client, alice, outbox, factor):
         owner, _recent = recover(client, alice, outbox)
         assert [each["method"] for each in owner.claims["amr"]] == ["recovery"]
         assert owner.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200

@@ -1,4 +1,4 @@
-"""The first address of a user who has only a passkey or a provider: who may add it.
+"""Who may add the first address of a user who has only a passkey or a provider.
 
 Mallory has a session of Dora, who has no address to which a notice could go.
 """

@@ -280,7 +280,7 @@ class TestUnlinking:
         assert session.delete(path_of(session)).status_code == 200
         assert service.signed_in("google").get("/user").json["id"] != alice.id
 
-    def test_without_manual_linking_only_addresses_are_removed(
+    def test_only_addresses_are_removed_without_manual_linking(
         self, make_service, service, session, database
     ):
         link(service, session, "google")

@@ -86,14 +86,14 @@ class TestSignUp:
 
 
 class TestChanges:
-    def test_own_email_cannot_move_out(self, closed, alice, database):
+    def test_user_cannot_change_the_email_to_an_address_outside(self, closed, alice, database):
         session = alice.sign_in(client=closed)
         assert_error(session.put("/user", json={"email": OUTSIDE}), *REFUSED)
         assert session.put("/user", json={"email": alice.email, "data": {"x": 1}}).status_code == 200
         assert session.put("/user", json={"email": "alice@corp.example"}).status_code == 200
         assert session.put("/user", json={"phone": PHONE}).status_code == 200
 
-    def test_anonymous_user_becomes_no_other_one(self, make_app, service_role, database, listing_client):
+    def test_anonymous_user_gets_no_address_outside(self, make_app, service_role, database, listing_client):
         """Such users are older than the setting."""
         visitor = sign_up_anonymously(make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()).on(
             listing_client

@@ -125,14 +125,14 @@ class TestNotice:
         assert database.one("SELECT email, phone FROM users") == (owner.email, PHONE)
         assert database.count("identities", "provider = 'google'") == 1
 
-    def test_what_was_added_while_the_page_was_open_goes_too(self, client, owner, thief, outbox, database):
+    def test_additions_made_while_the_page_was_open_are_removed(self, client, owner, thief, outbox, database):
         add_phone(thief, outbox)
         token = outbox.last(owner.email, "phone_changed").token
         shown_id = "6e334b05-ee63-412a-a14e-8f0fe85097cd"
         assert press(client, "undo", token, shown=shown_id).status_code == 303
         assert database.value("SELECT phone FROM users") is None
 
-    def test_holder_of_the_address_that_it_takes_is_told_without_a_link(self, client, owner, thief, outbox):
+    def test_holder_of_the_restored_address_is_told_without_a_link(self, client, owner, thief, outbox):
         change_email(thief, outbox)
         follow(client, "undo", outbox.last(owner.email, "email_changed").token)
         (notice,) = outbox.sent(MALLORY, "email_changed")
@@ -179,7 +179,7 @@ class TestFiftyAtOnce:
 
 class TestAddress:
     @pytest.mark.parametrize("is_proved", [False, True])
-    def test_it_comes_back_unless_another_user_has_proved_it(
+    def test_address_comes_back_unless_another_user_has_proved_it(
         self, client, owner, thief, outbox, database, is_proved
     ):
         add_phone(owner.sign_in(), outbox)
@@ -216,7 +216,9 @@ class TestAddress:
         assert signs_in_by_phone(client, outbox, PHONE, thief.user["id"])
         assert not signs_in_by_phone(client, outbox, OTHER_PHONE, thief.user["id"])
 
-    def test_it_stays_with_a_user_who_gets_it_at_that_moment(self, app, bob, owner, thief, outbox, database):
+    def test_address_stays_with_a_user_who_gets_it_during_the_undo(
+        self, app, bob, owner, thief, outbox, database
+    ):
         change_email(thief, outbox)
         token = outbox.last(owner.email, "email_changed").token
         with database.locked(
@@ -236,7 +238,7 @@ class TestLinksToTheThief:
             "UPDATE one_time_tokens SET expires_at = expires_at - interval '6 days' WHERE purpose = 'undo'"
         )
 
-    def test_they_end_with_the_links_to_earlier_addresses(self, owner, thief, outbox, database):
+    def test_links_to_the_thief_end_with_the_links_to_earlier_addresses(self, owner, thief, outbox, database):
         change_email(thief, outbox)
         self.six_days_later(database)
         change_email(thief, outbox, "mallory2@evil.example")
@@ -245,7 +247,9 @@ class TestLinksToTheThief:
         assert database.count("one_time_tokens", condition) == 0
 
     @pytest.mark.parametrize("change", [{"email": "alice@example.com"}, {"phone": None}], ids=str)
-    def test_change_by_an_administrator_voids_them(self, client, owner, thief, outbox, service_role, change):
+    def test_change_by_an_administrator_voids_links_to_the_thief(
+        self, client, owner, thief, outbox, service_role, change
+    ):
         add_phone(thief, outbox)
         change_email(thief, outbox)
         change_email(thief, outbox, "mallory2@evil.example")

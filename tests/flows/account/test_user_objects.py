@@ -17,7 +17,9 @@ PLACE = "SELECT ctid::text, last_sign_in_at FROM user_objects WHERE user_id = %(
     ],
     ids=["added", "changed", "removed"],
 )
-def test_user_object_lists_the_identities_when_one_is(database, alice, session, change, provider, providers):
+def test_user_object_lists_the_identities_after_each_change_of_them(
+    database, alice, session, change, provider, providers
+):
     database.run(change, id=alice.id)
     user = session.get("/user").json
     assert (user["app_metadata"]["provider"], user["app_metadata"]["providers"]) == (provider, providers)

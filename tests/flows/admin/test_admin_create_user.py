@@ -108,7 +108,7 @@ class TestPasswordHash:
             # Stray bits at the end of the salt and of the digest.
             f"{A_HASH[:28]}A{A_HASH[29:]}",
             f"{A_HASH[:-1]}A",
-            # Of Django and passlib, without base64 that can be read, and with an N that is no power of 2.
+            # Hashes of Django and passlib whose base64 cannot be read, or whose N is no power of 2.
             *(
                 "pbkdf2_sha256$1$salt$b",
                 "$pbkdf2-sha256$1$s$b",
@@ -125,7 +125,7 @@ class TestPasswordHash:
     def test_user_signs_in_with_the_password_of_an_argon2_hash_and_it_is_renewed(
         self, create, client, database
     ):
-        """In the formats of the import and of Django."""
+        """The hash has the format of the import, or that of Django."""
         own_hash = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(PASSWORD)
         for prefix in ("", "argon2"):
             database.run("DELETE FROM users")

@@ -172,7 +172,7 @@ class TestEnd:
             parts.api_keys._keys = old
 
 
-def test_acts_of_a_key_name_it_in_the_log(client, make, alice, database):
+def test_log_names_the_key_in_its_acts(client, make, alice, database):
     key = make("users:write")
     database.run("DELETE FROM audit_log")
     answer = client.put(f"/admin/users/{alice.id}", json={"user_metadata": {"a": 1}}, headers=key.headers)

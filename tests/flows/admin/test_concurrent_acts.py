@@ -12,7 +12,7 @@ PROVE = "UPDATE users SET email_proved = true, email_confirmed_at = now() WHERE 
 
 @pytest.fixture
 def dave_id(client, database):
-    """A sign-up that nobody has proved."""
+    """The id of a sign-up that nobody has proved."""
     assert client.post("/signup", json={"email": SIGNED_UP, "password": PASSWORD}).status_code == 201
     return database.value("SELECT id::text FROM users WHERE email = %(email)s", email=SIGNED_UP)
 

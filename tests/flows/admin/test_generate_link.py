@@ -53,7 +53,7 @@ def owner_of(alice):
 
 
 def checked_link(result, type, redirect_to=None, verification_type=None):
-    """Check the link of a result and return the expected members other than those of the user."""
+    """Check the link of a result, and return its expected members without those of the user."""
     target = redirect_to or TARGETS.get(type, SITE)
     address, _, query = result["action_link"].partition("?")
     expected = {"token": [result["hashed_token"]], "type": [type], "redirect_to": [target]}

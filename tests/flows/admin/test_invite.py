@@ -1,4 +1,4 @@
-"""POST /admin/invite: an invitation by mail. test_verify_link.py tests what its link shares with all."""
+"""POST /admin/invite: an invitation by mail. test_verify_link.py tests what its link has in common with others."""
 
 import pytest
 

@@ -86,7 +86,7 @@ ATTACKS = [
     Attack("update_any_user", {"email_confirmed_at": None}, LAST_WAY, "alice"),
     Attack("update_any_user", {"email": "elsewhere@example.com"}, LAST_WAY, "alice"),
     Attack("delete_any_passkey", {}, LAST_WAY, "holder"),
-    # What the service role key alone may.
+    # What only the service role key may do.
     Attack("create_client", {"client_name": "x", "redirect_uris": [FOREIGN], "skip_consent": True}, ROLE),
     Attack("update_client", {"skip_consent": True}, ROLE, "client"),
     *(
@@ -238,8 +238,8 @@ def test_no_scope_alone_changes_an_administrator_a_role_or_the_last_way_to_sign_
     assert database.everything() == before
 
 
-def test_service_role_key_is_not_refused_any_of_it(world, service_role):
-    """So only the actor decides."""
+def test_service_role_key_is_refused_none_of_the_attacks(world, service_role):
+    """Only the actor decides."""
     possible = [attack for attack in ATTACKS if attack.refusal[0] == 403]
     for attack in sorted(possible, key=lambda attack: attack.operation == "delete_any_user"):
         assert world.attack(attack, service_role).status_code != 403, attack

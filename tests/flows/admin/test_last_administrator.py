@@ -16,7 +16,7 @@ def dave(client, service_role):
     return register(client, service_role, "dave@example.com", "admin")
 
 
-def test_last_administrator_cannot_delete_the_own_account_also_on_the_page(app, carol, database):
+def test_last_administrator_cannot_delete_the_own_account_by_the_api_or_the_page(app, carol, database):
     session = carol.open_session()
     assert_error(session.delete("/user"), 409, "last_administrator")
     assert session.get("/user").status_code == 200

@@ -1,5 +1,5 @@
-"""Whoever becomes an administrator begins anew (rule 20): what an administrative key, its link, or a session that these
-opened has set ends or is refused, and every other way to sign in is named.
+"""A user who becomes an administrator begins anew (rule 20): everything that an administrative key, its link, or a
+session that these opened has set ends or is refused, and every other way to sign in is named.
 """
 
 import json
@@ -28,7 +28,7 @@ CODES = {"email": "email", "phone": "sms"}
 WAYS = ("password", "totp", "passkey", "recovery_codes", "identity")
 # What it can plant that ends with every promotion.
 HOLDINGS = ("api_key", "grant", "code", "device", "invitation", "press", "pending_change", "undo", "network")
-# From before 0.7.1, nobody knows by whom something was set.
+# Rows from before 0.7.1 do not say by whom something was set.
 _UNKNOWN = (
     "UPDATE users SET password_by_key = NULL, password_set_at = NULL",
     *(
@@ -43,7 +43,7 @@ _EIGHT_DAYS_OLD = (
     "UPDATE recovery_codes SET created_at = created_at - interval '8 days'",
 )
 AGES = {"an hour": (), "eight days": _EIGHT_DAYS_OLD, "before 0.7.1": _UNKNOWN}
-# Who has planted it.
+# The sessions that plant.
 SESSION_KINDS = ("ordinary session", "session of a key's link", "second session")
 
 
@@ -118,7 +118,7 @@ class Planted:
         )
 
     def working(self):
-        """Return what still works. Those that change the user come last."""
+        """Return the names of what still works. The checks that change the user come last."""
         count = self.database.count
         checks = {
             "password": self.alice.try_to_sign_in(PLANTED, self.client).status_code == 200,
@@ -170,14 +170,14 @@ def test_planted_thing_ends_is_refused_or_is_named(
     assert planted.working() == expected - {"email"}
 
 
-def test_all_that_is_planted_works_until_then(service, alice, google, database, outbox):
+def test_everything_planted_works_before_the_promotion(service, alice, google, database, outbox):
     google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
     planted = Planted(service, alice, database, outbox, "ordinary session")
     assert planted.working() == {*WAYS, *HOLDINGS}
 
 
 class TestWaysToSignIn:
-    def test_api_returns_them_with_their_age_and_what_was_added_lately(
+    def test_api_returns_the_ways_with_their_ages_and_what_was_added_lately(
         self, client, service_role, alice, database
     ):
         _, passkey = passkeys.register(alice.open_session(client))
@@ -188,7 +188,7 @@ class TestWaysToSignIn:
         answer = promote(client, service_role, alice, role="admin")
         way = {"type": "passkey", "added_at": A_TIMESTAMP, "label": passkey["friendly_name"]}
         email = {"type": "email", "added_at": "2025-01-01T00:00:00.000000Z", "label": alice.email}
-        # Of before 0.7.1.
+        # Before 0.7.1, its time was not kept.
         password = {"type": "password", "added_at": None, "label": None}
         assert (answer.json["role"], answer.json["ways_to_sign_in"]) == ("admin", [email, way, password])
         assert answer.json["recent_changes"] == [way | {"id": passkey["id"]}]
@@ -201,7 +201,7 @@ class TestWaysToSignIn:
         for role in ("editor", "authenticated"):
             assert "ways_to_sign_in" not in promote(client, service_role, alice, role=role).json
 
-    def test_command_lists_them_and_asks_before_the_act(self, client, alice, database):
+    def test_command_lists_the_ways_and_asks_before_the_promotion(self, client, alice, database):
         _, passkey = passkeys.register(alice.open_session(client))
         database.run("UPDATE users SET password_set_at = NULL")
         result = run_command(client.application, "create-admin", alice.email, input="n\n")
@@ -254,7 +254,7 @@ class TestWaysToSignIn:
     def test_address_that_a_key_took_while_the_operator_read_the_list_is_refused(
         self, client, alice, parts, database
     ):
-        # With it, a key may take away the address.
+        # With a passkey, a user keeps a way to sign in when a key takes the address.
         passkeys.register(alice.open_session(client))
         asked, key = Asked(parts, NO_ORIGIN, "service_role"), make_admin_key(parts, "users:write")
         foreseen = administrators.foreseen(asked, alice.email)
@@ -293,7 +293,9 @@ class TestOtherDoors:
 
 class TestPasswordOfAKey:
     @pytest.mark.parametrize("door", ["API", "command"])
-    def test_it_does_not_become_an_administrators(self, client, service_role, alice, bob, parts, door):
+    def test_password_of_a_key_ends_with_the_promotion_even_if_its_user_changed_it(
+        self, client, service_role, alice, bob, parts, door
+    ):
         key = make_admin_key(parts, "users:write")
         for person in (alice, bob):
             response = client.put(
@@ -310,7 +312,7 @@ class TestPasswordOfAKey:
         assert alice.try_to_sign_in(PLANTED, client).status_code == 401
         assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
-    def test_it_stays_one_when_a_session_of_a_node_of_0_7_0_changes_it(
+    def test_password_stays_a_keys_when_a_session_of_a_node_of_0_7_0_changes_it(
         self, client, service_role, alice, parts, database
     ):
         """Such a node marks no session."""
@@ -326,14 +328,18 @@ class TestPasswordOfAKey:
         "bodies",
         [[{"password": NEW_PASSWORD}, {"role": "admin"}], [{"password": NEW_PASSWORD, "role": "admin"}]],
     )
-    def test_one_that_the_service_role_key_has_set_stays(self, client, service_role, alice, parts, bodies):
+    def test_password_that_the_service_role_key_has_set_stays(
+        self, client, service_role, alice, parts, bodies
+    ):
         key = make_admin_key(parts, "users:write")
         client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
         for body in bodies:
             assert promote(client, service_role, alice, **body).status_code == 200
         assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 200
 
-    def test_it_is_not_forgotten_with_the_audit_log(self, client, service_role, alice, parts, database):
+    def test_password_stays_a_keys_when_its_entry_in_the_audit_log_is_deleted(
+        self, client, service_role, alice, parts, database
+    ):
         key = make_admin_key(parts, "users:write")
         client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
         database.run("UPDATE audit_log SET at = at - interval '401 days'")
@@ -432,7 +438,7 @@ class TestAddressOfAKey:
             {"email": "mallory@example.com", "email_confirm": True, "phone": None},
         ],
     )
-    def test_it_is_refused_however_the_key_has_set_it(self, client, service_role, alice, change, body):
+    def test_address_is_refused_however_the_key_has_set_it(self, client, service_role, alice, change, body):
         assert change(**body) == 200
         kind = "email" if "email" in body else "phone"
         assert_refused(promote(client, service_role, alice, role="admin"), kind)
@@ -443,7 +449,7 @@ class TestAddressOfAKey:
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
     @pytest.mark.parametrize("door", ["email", "phone", "password", "link"])
-    def test_one_that_was_changed_by_what_a_key_has_set_is_a_keys(
+    def test_address_changed_by_what_a_key_has_set_counts_as_the_keys(
         self, client, service_role, alice, change, outbox, parts, door, kind
     ):
         """The key's holder signs in, and changes the address as the user."""
@@ -468,7 +474,9 @@ class TestAddressOfAKey:
         refused_kind = "email" if door == "email" else kind
         assert_refused(promote(client, service_role, alice, role="admin", **others), refused_kind)
 
-    def test_password_that_was_set_by_it_ends(self, client, service_role, alice, change, outbox):
+    def test_password_set_by_an_address_of_a_key_ends_with_the_promotion(
+        self, client, service_role, alice, change, outbox
+    ):
         keys_address = "mallory@example.com"
         assert change(email=keys_address, email_confirm=True) == 200
         assert_ok(client.post("/recover", json={"email": keys_address}), ON_ITS_WAY)
@@ -481,7 +489,7 @@ class TestAddressOfAKey:
         assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
     @pytest.mark.parametrize("how", ["link", "code"])
-    def test_that_of_a_link_of_a_key_is_a_keys(self, client, service_role, alice, parts, way):
+    def test_address_of_a_keys_link_counts_as_the_keys(self, client, service_role, alice, parts, way):
         key = make_admin_key(parts, "links", name="mailing")
         body = {"type": "email_change", "email": alice.email, "new_email": "mallory@example.com"}
         link = client.post("/admin/generate_link", json=body, headers=key.headers).json
@@ -495,7 +503,7 @@ class TestAddressOfAKey:
         assert_refused(promote(client, service_role, alice, role="admin"), "email")
 
     @pytest.mark.parametrize("type", ["signup", "magiclink", "invite"])
-    def test_one_that_a_link_of_a_key_has_proved_first_is_a_keys(
+    def test_address_that_a_keys_link_proved_first_counts_as_the_keys(
         self, client, service_role, parts, database, type
     ):
         """The holder signs up with the address of the boss, and proves it with a link of the key."""
@@ -508,7 +516,7 @@ class TestAddressOfAKey:
         command = run_command(client.application, "create-admin", person.email, "--yes")
         assert (command.exit_code, database.count("users", "role = 'admin'")) == (2, 0)
 
-    def test_own_one_in_a_session_that_no_key_can_open_is_no_keys(
+    def test_phone_added_in_a_session_that_no_key_can_open_counts_as_the_users(
         self, client, service_role, alice, change, outbox
     ):
         assert change(phone=PHONE, phone_confirm=True) == 200
@@ -518,7 +526,7 @@ class TestAddressOfAKey:
         assert type_in(client, "phone_change", own_phone, outbox.last(to=own_phone).code).status_code == 200
         assert promote(client, service_role, alice, role="admin").status_code == 200
 
-    def test_that_of_a_user_whom_a_key_created_is_a_keys(self, client, service_role, parts):
+    def test_address_of_a_user_whom_a_key_created_counts_as_the_keys(self, client, service_role, parts):
         key = make_admin_key(parts, "users:write")
         body = {"email": "dave@example.com", "password": PLANTED, "email_confirm": True}
         created_user = client.post("/admin/users", json=body, headers=key.headers).json
@@ -542,7 +550,7 @@ class TestProductThatMailsLinksOfAKey:
         token = outbox.last(alice.email, "magiclink").token
         assert session_of(client, hand_in(client, "magiclink", token)).get("/admin/users").status_code == 200
 
-    def test_user_with_nothing_of_their_own_is_refused_and_says_what_to_do(
+    def test_user_with_nothing_of_their_own_is_refused_and_the_error_says_what_to_do(
         self, client, service_role, alice, parts, database
     ):
         passkey, _ = passkeys.register(keys_session(client, parts, alice))

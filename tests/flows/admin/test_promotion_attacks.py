@@ -164,7 +164,7 @@ class TestPendingAddress:
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
     @pytest.mark.parametrize("age", ["valid", "expired"])
-    def test_one_of_a_keys_session_stays_the_keys_when_its_message_is_sent_again(
+    def test_pending_address_of_a_keys_session_stays_the_keys_when_its_message_is_sent_again(
         self, client, service_role, alice, parts, outbox, database, kind, age
     ):
         session = keys_session(client, parts, alice)
@@ -179,21 +179,25 @@ class TestPendingAddress:
         janitor.keep_house(parts.settings, parts.db, parts.sealer)
         assert database.count("one_time_tokens", "by_key") == 0
 
-    def test_one_of_a_keys_link_stays_the_keys_when_its_message_is_sent_again(
+    def test_pending_address_of_a_keys_link_stays_the_keys_when_its_message_is_sent_again(
         self, client, service_role, alice, parts, outbox
     ):
         link_of(client, parts, alice.email, type="email_change", new_email=OWN_ADDRESSES["email"])
         assert self.confirm_again(client, outbox, "email").status_code == 200
         assert_refused(promote(client, service_role, alice.id), "email")
 
-    def test_one_in_a_backup_is_gone_when_it_is_restored(self, client, alice, parts, database, outbox):
+    def test_pending_address_in_a_backup_is_gone_when_it_is_restored(
+        self, client, alice, parts, database, outbox
+    ):
         link_of(client, parts, alice.email, type="email_change", new_email=OWN_ADDRESSES["email"])
         queries.void_restored(parts.db, resend=False)
         response = client.post("/resend", json={"type": "email_change", "email": OWN_ADDRESSES["email"]})
         assert (response.status_code, outbox.sent(OWN_ADDRESSES["email"])) == (200, [])
         assert alice.sign_in(client=client).get("/user").json["new_email"] is None
 
-    def test_one_of_the_user_is_no_keys_after_that_of_a_key(self, client, service_role, alice, parts, outbox):
+    def test_pending_address_of_the_user_counts_as_the_users_after_one_of_a_key(
+        self, client, service_role, alice, parts, outbox
+    ):
         link_of(client, parts, alice.email, type="email_change", new_email=MALLORY)
         session = alice.open_session(client)
         assert session.put("/user", json={"email": OWN_ADDRESSES["email"]}).status_code == 200
@@ -208,7 +212,7 @@ class TestRestoredAddress:
         assert session.put("/user", json={"email": address}).status_code == 200
         return session_of(client, type_in(client, "email_change", address, outbox.last(to=address).code))
 
-    def test_address_of_a_key_is_a_keys(self, client, service_role, alice, parts, outbox):
+    def test_restored_address_of_a_key_counts_as_the_keys(self, client, service_role, alice, parts, outbox):
         session = self.change(client, keys_session(client, parts, alice), outbox, MALLORY)
         self.change(client, session, outbox, OWN_ADDRESSES["email"])
         press(client, "undo", outbox.last(MALLORY, "email_changed").token)
@@ -216,14 +220,16 @@ class TestRestoredAddress:
         assert outbox.last(MALLORY).kind == "recovery"
         assert_refused(promote(client, service_role, alice.id), "email")
 
-    def test_own_address_is_the_users(self, client, service_role, alice, parts, outbox):
+    def test_restored_address_of_the_user_counts_as_the_users(
+        self, client, service_role, alice, parts, outbox
+    ):
         self.change(client, keys_session(client, parts, alice), outbox, MALLORY)
         press(client, "undo", outbox.last(alice.email, "email_changed").token)
         response = promote(client, service_role, alice.id)
         assert (response.status_code, response.json["email"]) == (200, alice.email)
 
 
-def test_email_of_an_identity_that_a_keys_session_links_is_a_keys(make_service, service_role):
+def test_email_of_an_identity_that_a_keys_session_links_counts_as_the_keys(make_service, service_role):
     """An anonymous user gets it with the first identity. The key's holder signs in to one by phone."""
     service = make_service(AUTH_ANONYMOUS_ENABLED="true", AUTH_PHONE_CONFIRM_REQUIRED="false")
     client, key = service.client, make_admin_key(service.parts, "users:write")

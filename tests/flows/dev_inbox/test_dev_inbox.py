@@ -158,7 +158,7 @@ class TestAccess:
         "headers",
         [{}, {"Host": "localhost"}, {"Authorization": f"Bearer {INBOX_KEY}"}, {"apikey": INBOX_KEY}],
     )
-    def test_request_without_the_key_is_refused_also_from_this_machine(
+    def test_request_without_the_key_is_refused_even_from_this_machine(
         self, stranger, database, path, headers
     ):
         response = stranger.get(path, headers=headers)

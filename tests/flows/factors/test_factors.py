@@ -189,7 +189,7 @@ class TestChallenges:
 
 
 class TestSessions:
-    def test_first_verification_ends_the_other_sessions_and_later_ones_none(self, alice, database):
+    def test_only_the_first_verification_ends_the_other_sessions(self, alice, database):
         thief, session = alice.open_session(), alice.open_session()
         thiefs_app = enrol(thief)
         app, session = set_up(session)
@@ -214,7 +214,7 @@ class TestSessions:
 
     @pytest.mark.parametrize("minutes", [0, 2])
     def test_refresh_token_from_before_the_second_step_ends_the_session(self, alice, database, minutes):
-        """Also at once, and if its successor is unused."""
+        """This holds at once, even if its successor is unused."""
         app, _session = set_up(alice.open_session())
         low = alice.open_session()
         high = raised(low, app)

@@ -121,7 +121,7 @@ class TestOneSet:
         )
         assert use(session, codes[0]).status_code == 200
 
-    def test_without_codes_nothing_is_replaced_or_removed(self, session):
+    def test_nothing_is_replaced_or_removed_without_codes(self, session):
         for response in (session.get(CODES), session.post(f"{CODES}/regenerate"), session.delete(CODES)):
             assert_error(response, *NO_CODES)
 

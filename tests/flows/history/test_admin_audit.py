@@ -121,7 +121,7 @@ def many(all_rows, database_url):
     analyze(database_url)
 
 
-# Filters.
+# Filters of the list.
 ONE = {"subject": "11111111-1111-1111-1111-111111111007"}
 RARE, COMMON = {"action": "banned"}, {"action": "signed_in"}
 WHEN = {"since": "2026-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z"}

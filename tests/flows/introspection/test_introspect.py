@@ -135,7 +135,7 @@ class TestClients:
 
     @pytest.fixture
     def token_and_owner(self, client, database, alice):
-        """The access token of a client for a resource, and that client."""
+        """The access token of a client for a resource, and this client, its owner."""
         owner = make_client(database)
         return tokens_of(client, database, owner, alice, resource=RESOURCE)["access_token"], owner
 
@@ -204,6 +204,6 @@ class TestClients:
         body = {"client_id": owner.id, "client_secret": owner.secret, "token": token}
         assert_error(client.post("/introspect", json=body), 401, "no_authorization", details=A_SENTENCE)
 
-    def test_without_the_provider_only_the_service_role_key_introspects(self, make_app, database):
+    def test_only_the_service_role_key_introspects_without_the_oauth_server(self, make_app, database):
         client, api = make_app(AUTH_OAUTH_SERVER="false").test_client(), make_client(database)
         assert api.post(client, "/introspect", token="x").status_code == 401

@@ -118,7 +118,7 @@ def confirm(client, service_role, **body):
         by_an_administrators_date,
     ],
 )
-def test_each_way_of_proof_leaves_the_same(make_service, google, outbox, service_role, database, prove):
+def test_each_way_of_proof_leaves_the_same_user(make_service, google, outbox, service_role, database, prove):
     client = make_service(**LAX).client
     google.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
     mallory = sign_up(client, email=DAVE)
@@ -181,7 +181,7 @@ class TestPhone:
         assert [entry["provider"] for entry in user_object["identities"]] == ["phone"]
 
 
-# The requests that make a user with Dave's address, who is not that of a sign-up.
+# Requests that make a user with Dave's address without a sign-up.
 MAKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "confirmed": ("/admin/users", {"password": PASSWORD, "email_confirm": True}),
     "unconfirmed": ("/admin/users", {"password": PASSWORD}),
@@ -212,7 +212,7 @@ def test_sign_up_changes_no_other_user(make_app, client, service_role, database,
     assert_error(sign_in(other, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
 
 
-# Statements that say elsewhere than prove_address that an address is proved, and why.
+# Other statements than prove_address that mark an address as proved, and why.
 PROVED_ELSEWHERE = {
     "create_user": "an administrator creates the user with it",
     "create_user_by_identity": "a trusted provider creates the user with it",

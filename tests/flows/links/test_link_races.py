@@ -11,7 +11,7 @@ from tests.support.users import DAVE, NEW_EMAIL, NEW_PASSWORD, PASSWORD, Session
 
 
 def succeeded(response):
-    """Whether a link or code was accepted. Otherwise checks that the error is an expected one."""
+    """Return whether a link or code was accepted. If not, check that the error is an expected one."""
     if response.status_code == 303:
         answer = fragment(response)
         assert answer.get("error_code") in (None, "otp_expired", "user_banned", "email_exists"), answer
@@ -22,7 +22,7 @@ def succeeded(response):
 
 
 def number_of_requests(type):
-    """Fifty requests for the types that most users meet, and fewer for the others, which share their code."""
+    """Return fifty for the types that most users meet, and fewer for the others, which share their code."""
     return 50 if type in ("magiclink", "sms") else 20
 
 
@@ -36,7 +36,7 @@ def ask(client, service_role, outbox):
 
 
 class TestRequestsAtOnce:
-    # One function spends them all.
+    # One function spends links of all types.
     @pytest.mark.parametrize("type", ["magiclink", "email_change"])
     def test_link_succeeds_once(self, server, ask, database, type):
         """By a program's GET, by the button of the page and by JSON."""
@@ -208,7 +208,9 @@ class TestRacesWithRequestsThatVoidLinks:
 
     @pytest.mark.parametrize("name", VOIDING)
     @pytest.mark.parametrize("by", ["link", "code"])
-    def test_link_or_code_fails_after_it(self, alice, session, message, database, race, void, name, way):
+    def test_link_or_code_fails_after_a_request_that_voids_it(
+        self, alice, session, message, database, race, void, name, way
+    ):
         def verify(c):
             if way == "link":
                 return follow(c, "magiclink", message.token)
@@ -220,7 +222,9 @@ class TestRacesWithRequestsThatVoidLinks:
         assert database.count("sessions", "ended_at IS NULL AND id <> %(id)s", id=session.id) == 0
 
     @pytest.mark.parametrize("name", VOIDING)
-    def test_session_of_a_link_used_before_it_ends(self, client, alice, message, race, void, name):
+    def test_session_of_a_link_ends_with_a_request_that_voids_links(
+        self, client, alice, message, race, void, name
+    ):
         verification, voided = race(alice.id, lambda c: follow(c, "magiclink", message.token), void(name))
         assert succeeded(verification)
         assert voided.status_code == 200

@@ -1,4 +1,4 @@
-"""Each message with each `type` of a verification: what was sent decides what follows."""
+"""Each message with each `type` of a verification: the purpose of the message decides the outcome."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ class TestEachPurpose:
     def test_wrong_codes_cost_and_count_the_same_with_all_types(
         self, client, send_message, database, parts, purpose
     ):
-        """The right code with a type that does not accept it is the same."""
+        """So does the right code with a type that does not accept it."""
         message = send_message()
         if message.code is None:
             message = Sent(**vars(message) | {"code": "000000"})

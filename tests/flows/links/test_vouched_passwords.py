@@ -1,6 +1,6 @@
-"""The password of an unconfirmed user that an operator or an import set, who vouch for it.
+"""Passwords of unconfirmed users that an operator or an import has set, and vouches for.
 
-The code that POST /resend sends keeps it, and removes what a stranger set.
+The code that POST /resend sends keeps them, and removes what a stranger set.
 """
 
 import json

@@ -25,7 +25,7 @@ def session(client, service_role, alice):
 
 @pytest.fixture
 def ask(session):
-    """Ask for another address of each kind, or of those that are named, one at a time."""
+    """Ask for another address of each kind, or of the kinds that are named, one at a time."""
 
     def ask(*kinds):
         for kind in kinds or PENDING:
@@ -54,7 +54,7 @@ def put(client, service_role, session, alice, door):
 
 @pytest.fixture
 def pending_changes(database, alice):
-    """Alice's pending changes, and the purposes of her valid links and codes."""
+    """Return a function that returns Alice's pending changes, and the purposes of her valid links and codes."""
 
     def pending_changes():
         columns = "new_email, email_change_sent_at, new_phone, phone_change_sent_at"

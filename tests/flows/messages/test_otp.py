@@ -1,4 +1,4 @@
-"""POST /otp by phone: a code to sign in by SMS. test_magiclink.py tests it by mail."""
+"""POST /otp by phone: a code to sign in by SMS. test_magiclink.py tests POST /otp by mail."""
 
 import pytest
 

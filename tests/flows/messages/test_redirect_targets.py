@@ -29,7 +29,7 @@ https://pr-7.preview.example.com/a/b/c https://query.example.com/cb?x=1 https://
 https://segment.example.com/a/anything/b myapp://callback HTTPS://APP.example.com/x?y=%7B1%7d
 exp://192.168.1.5:8081/--/callback
 """
-# Another host, another scheme, a script, userinfo, backslashes, a look-alike host, a port, dots, and no pattern;
+# Another host or scheme, a script, userinfo, backslashes, a look-alike host, a port, dots, and a target of no pattern;
 # tests/core/net/test_redirects.py has more of each.
 HOSTILE = [
     *("https://evil.example?https://app.example.com/", "//evil.example", "http://app.example.com/start"),

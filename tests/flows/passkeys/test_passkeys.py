@@ -129,7 +129,7 @@ class TestRegistration:
         (first,) = laptop.get("/passkeys").json
         assert_error(laptop.delete(f"/passkeys/{first['id']}"), *LOW)
 
-    def test_only_the_first_factor_ever_gives_its_session_these_minutes(self, alice, laptop, database):
+    def test_only_the_first_factor_ever_lets_its_session_manage_passkeys(self, alice, laptop, database):
         first = register(laptop)[1]
         assert laptop.delete(f"/passkeys/{first['id']}").status_code == 200
         register(laptop)
@@ -334,7 +334,9 @@ class TestManagement:
             assert_error(session.delete(f"/passkeys/{id}"), *NOT_FOUND)
         assert session.get("/passkeys").json == []
 
-    def test_administrator_lists_and_removes_them(self, client, alice, authenticator, service_role, outbox):
+    def test_administrator_lists_and_removes_passkeys(
+        self, client, alice, authenticator, service_role, outbox
+    ):
         path = f"/admin/users/{alice.id}/passkeys"
         (entry,) = client.get(path, headers=service_role).json
         assert entry == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}

@@ -205,7 +205,7 @@ class TestLifetime:
 
 class TestRefusals:
     @pytest.mark.parametrize("has_hook", [False, True])
-    def test_refresh_that_waits_gives_what_its_user_is_after_the_wait(
+    def test_refresh_that_waits_has_the_claims_of_its_user_after_the_wait(
         self, make_app, alice, database, target, has_hook
     ):
         target.answer = lambda event: {"claims": event["claims"]}

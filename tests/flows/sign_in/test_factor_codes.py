@@ -1,4 +1,4 @@
-"""Wrong codes of the second step: how many a user may enter from which networks, wherever one is asked for."""
+"""Wrong codes of the second step: how many a user may enter, by network, wherever a code is asked for."""
 
 import uuid
 from collections import Counter
@@ -80,7 +80,7 @@ def codes(request, app_codes, owner):
 
 @pytest.fixture
 def use_up(alice, at, database):
-    """Use up the tries of the networks that are not Alice's, but one that a thief in her session takes."""
+    """Return a function that uses up the tries of all networks that are not Alice's, the last by a thief in her session."""
 
     def use_up(codes):
         database.run(
@@ -259,7 +259,7 @@ class TestPlaces:
 
 
 class TestChallengeThatIsNotOpen:
-    """It refuses any code, so none is compared with it, or counted."""
+    """A challenge that is not open refuses any code, so that no code is compared or counted."""
 
     @pytest.fixture(params=["unknown", "expired", "used up", "of another session", "of another factor"])
     def closed_challenge(self, request, alice, owner, database) -> str:

@@ -10,7 +10,7 @@ from tests.support.users import PASSWORD, WRONG_PASSWORD, session_of
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 NOTICE = "new_sign_in"
-# The thief's proxy forwards the browser's.
+# The user agent of the user's browser, which the thief's proxy forwards.
 FIREFOX = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
 
 

@@ -29,7 +29,7 @@ def _people(google) -> None:
 
 @pytest.fixture(params=["link", "provider"])
 def source(request):
-    """The source of the code: a link to Alice, who has a user, or a provider with which she signs up."""
+    """The source of the code: a link to Alice, who has a user, or a provider, where she signs up."""
     if request.param == "link":
         request.getfixturevalue("alice")
     return request.param

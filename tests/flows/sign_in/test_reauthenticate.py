@@ -244,7 +244,7 @@ class TestFactor:
         database.run("UPDATE factors SET last_step = NULL")
 
     @pytest.mark.parametrize("proof", ["factor_code", "app", "recovery code", "passkey"])
-    def test_each_use_of_a_factor_is_one_for_15_minutes(self, owner, alice, database, proof):
+    def test_each_use_of_a_factor_is_a_proof_for_15_minutes(self, owner, alice, database, proof):
         app, session = owner
         if proof == "passkey":
             session = raised(session, app)
@@ -268,7 +268,7 @@ class TestFactor:
         self.pass_time(database, 11)
         assert_error(session.put("/user", json={"password": NEW_PASSWORD}), *NEEDED, details=FACTOR_NEEDED)
 
-    def test_factor_used_in_another_session_is_none(self, owner, alice):
+    def test_factor_used_in_another_session_is_no_proof(self, owner, alice):
         app, session = owner
         raised(alice.sign_in(), app)
         assert_error(session.put("/user", json={"password": NEW_PASSWORD}), *NEEDED, details=FACTOR_NEEDED)

@@ -43,13 +43,13 @@ class TestSignUp:
         )
         assert entries == [("signed_in", "anonymous", id), ("user_created", "anonymous", id)]
         assert {row.kind for row in database.all("SELECT kind FROM outbox")} == {"user.created", "auth.login"}
-        # To administrators it is an account like others.
+        # For administrators, this is a user like any other.
         path = f"/admin/users/{id}"
         assert client.get(path, headers=service_role).json == expected
         client.put(path, json={"ban_duration": "1h"}, headers=service_role)
         assert client.delete(path, headers=service_role).json == {}
 
-    def test_access_token_says_so_and_is_refreshed(self, sign_up):
+    def test_access_token_says_that_its_user_is_anonymous_and_is_refreshed(self, sign_up):
         session = sign_up()
         claims = session.claims
         assert claims["is_anonymous"] is True
@@ -58,7 +58,7 @@ class TestSignUp:
         refreshed = session.refreshed()
         assert (refreshed.user["id"], refreshed.claims["is_anonymous"]) == (session.user["id"], True)
         assert refreshed.get("/user").json == anonymous_user()
-        # A sign-up ignores it.
+        # A sign-up ignores the token.
         second = session_of(session.client, refreshed.post("/signup", json={}), status=201)
         assert second.user["id"] != session.user["id"]
         assert refreshed.get("/user").status_code == 200
@@ -99,7 +99,7 @@ class TestRefusals:
         assert_error(make_app(**settings).test_client().post("/signup", json=body), *error)
         assert database.count("users") == 0
 
-    def test_thirty_an_hour_and_network(self, make_app, database):
+    def test_network_may_sign_up_thirty_anonymous_users_an_hour(self, make_app, database):
         client = make_app(**ENABLED, AUTH_RATE_LIMITS_ENABLED="true").test_client()
         responses = at_once(40, lambda _: client.application.test_client().post("/signup", json={}))
         refusals = [response for response in responses if response.status_code != 201]

@@ -93,7 +93,7 @@ class TestReaderOfTheLink:
     """The reader may be a stranger, or may have been sent the link by one."""
 
     @pytest.mark.parametrize("door", ["API", "dialect", "page"])
-    def test_is_not_signed_in(self, client, link, database, door):
+    def test_reader_is_not_signed_in(self, client, link, database, door):
         if door == "page":
             text = client.get(path("email_change", link), headers={"Accept": "text/html"}).text
             assert "an account that doesn’t have one yet" in text
@@ -107,14 +107,14 @@ class TestReaderOfTheLink:
             assert_ok(response, expected)
         assert database.count("sessions") == 1
 
-    def test_declines_on_the_page(self, client, visitor, link, database):
+    def test_reader_declines_on_the_page(self, client, visitor, link, database):
         assert "The address wasn’t added" in decline(client, "email_change", link).text
         assert_dead(client, "email_change", link)
         user_object = visitor.get("/user").json
         assert (user_object["new_email"], user_object["is_anonymous"]) == (None, True)
         assert database.count("audit_log", "action = 'email_change_declined'") == 1
 
-    def test_undoes_it_afterwards(self, client, visitor, link, outbox, database):
+    def test_reader_undoes_the_addition_afterwards(self, client, visitor, link, outbox, database):
         follow(client, "email_change", link)
         visitor.put("/user", json={"password": PASSWORD})
         notice = outbox.last(DAVE, "address_added")
@@ -130,7 +130,9 @@ class TestTakenAddress:
     def owner(self, client, service_role):
         return register(client, service_role, DAVE)
 
-    def test_answer_is_as_for_a_free_one_and_the_owner_told(self, client, owner, visitor, outbox, database):
+    def test_answer_about_a_taken_address_is_that_about_a_free_one_and_the_owner_is_told(
+        self, client, owner, visitor, outbox, database
+    ):
         taken = visitor.put("/user", json={"email": DAVE})
         # No link, neither now nor later.
         client.post("/resend", json={"type": "email_change", "email": DAVE})
@@ -154,7 +156,7 @@ class TestTakenAddress:
     @pytest.mark.parametrize(
         ("count", "refusal"), [(50, "email_exists"), (1, "otp_expired")], ids=["fifty users", "one link"]
     )
-    def test_of_fifty_concurrent_confirmations_one_counts(self, client, outbox, database, count, refusal):
+    def test_one_of_fifty_concurrent_confirmations_counts(self, client, outbox, database, count, refusal):
         for visitor in [sign_up_anonymously(client) for _ in range(count)]:
             assert visitor.put("/user", json={"email": DAVE}).status_code == 200
         links = [message.token for message in outbox.sent(DAVE, "email_change")] * (50 // count)
@@ -216,7 +218,7 @@ class TestAutoconfirm:
         assert (outbox.kinds(), database.value("SELECT email_proved FROM users")) == ([], False)
         assert sign_in(client, DAVE).status_code == 200
 
-    def test_of_concurrent_first_emails_one_counts(self, visitor, database):
+    def test_one_of_twenty_concurrent_first_emails_counts(self, visitor, database):
         sessions = [visitor.on(visitor.client.application.test_client()) for _ in range(20)]
         responses = at_once(20, lambda i: sessions[i].put("/user", json={"email": f"u{i}@example.com"}))
         assert sorted(response.status_code for response in responses) == [200] + [400] * 19

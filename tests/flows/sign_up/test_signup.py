@@ -37,7 +37,7 @@ class Channel:
     # The type of verification of its code, and the code's lifetime in seconds.
     type: str
     lifetime: int
-    # The type that POST /resend has for it.
+    # The type of its message for POST /resend.
     resent: str
 
     @property
@@ -196,8 +196,7 @@ class TestDoubleClick:
 
 
 class TestRepeatedSignUp:
-    """Two people sign up with one address: the page of a link confirms its own password and data, else nothing
-    does."""
+    """Two people sign up with one address: only the page of a link confirms its own password and data."""
 
     @pytest.fixture
     def links(self, client, outbox):

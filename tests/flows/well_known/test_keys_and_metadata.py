@@ -39,7 +39,7 @@ def test_jwk_set_has_no_private_members(make_app):
 
 
 @cases("path", METADATA_PATHS)
-def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
+def test_metadata_names_the_endpoints_of_the_oauth_server(make_app, path):
     settings = {"AUTH_BASE_URL": f"{ISSUER}/", "AUTH_JWT_ISSUER": "https://issuer.example"}
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     response = make_app(**settings).test_client().get(path, headers=evil)
@@ -102,7 +102,7 @@ def test_metadata_follows_the_settings(client, make_app, changes, members):
     assert metadata == {name: value for name, value in expected.items() if value is not None}
 
 
-def test_without_the_provider_metadata_names_the_issuer_and_its_keys_alone(make_app):
+def test_metadata_names_the_issuer_and_its_keys_alone_without_the_oauth_server(make_app):
     client = make_app(AUTH_OAUTH_SERVER="false").test_client()
     for path in METADATA_PATHS:
         keys = f"{BASE_URL}/.well-known/jwks.json"

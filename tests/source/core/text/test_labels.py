@@ -1,4 +1,4 @@
-"""Every name that is stored has a label: of the schema, the documented actions, the messages and the code."""
+"""Every stored name has a label: those of the schema, the documented actions, the messages and the code."""
 
 import re
 
