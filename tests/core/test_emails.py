@@ -17,7 +17,7 @@ from tests.support.users import PASSWORD, sign_in
 
 
 @cases(
-    ("sent", "canonical"),
+    ("spelling", "canonical"),
     [
         ("Alice@Example.COM", "alice@example.com"),
         ("a.l.i.c.e+tag@sub.example.co.uk", "a.l.i.c.e+tag@sub.example.co.uk"),
@@ -28,8 +28,8 @@ from tests.support.users import PASSWORD, sign_in
         ("1@printer.local", "1@printer.local"),
     ],
 )
-def test_email_has_one_canonical_form(sent, canonical):
-    assert canonical_email(sent) == canonical
+def test_email_has_one_canonical_form(spelling, canonical):
+    assert canonical_email(spelling) == canonical
     assert canonical_email(canonical) == canonical
 
 
@@ -56,14 +56,14 @@ CONFUSABLE = (
 )
 
 
-@cases("sent", [*PARTS.split(), *SPACES, *LONG, *CONFUSABLE])
-def test_invalid_or_confusable_email_is_refused(sent):
+@cases("spelling", [*PARTS.split(), *SPACES, *LONG, *CONFUSABLE])
+def test_invalid_or_confusable_email_is_refused(spelling):
     with pytest.raises(InvalidAddress):
-        canonical_email(sent)
+        canonical_email(spelling)
 
 
 @cases(
-    ("sent", "canonical"),
+    ("spelling", "canonical"),
     [
         ("+1 (555) 010-0000", "+15550100000"),
         ("+49.170.123.45.67", "+491701234567"),
@@ -74,8 +74,8 @@ def test_invalid_or_confusable_email_is_refused(sent):
         ("+[1]5550100000", "+15550100000"),
     ],
 )
-def test_phone_number_has_one_canonical_form(sent, canonical):
-    assert canonical_phone(sent) == canonical
+def test_phone_number_has_one_canonical_form(spelling, canonical):
+    assert canonical_phone(spelling) == canonical
     assert canonical_phone(canonical) == canonical
 
 
@@ -97,10 +97,10 @@ def test_number_that_no_country_has_is_impossible(numbers, is_possible):
     assert {is_possible_phone(number) for number in numbers.split()} == {is_possible}
 
 
-@cases("sent", [*NUMBERS.split(), *ODD_NUMBERS, ARABIC_DIGITS])
-def test_invalid_phone_number_is_refused(sent):
+@cases("spelling", [*NUMBERS.split(), *ODD_NUMBERS, ARABIC_DIGITS])
+def test_invalid_phone_number_is_refused(spelling):
     with pytest.raises(InvalidAddress):
-        canonical_phone(sent)
+        canonical_phone(spelling)
 
 
 def test_other_spellings_are_the_same_user(client, service_role, monkeypatch):

@@ -115,7 +115,7 @@ def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session
 
 
 @cases(
-    ("sentence", "oldest", "session", "added", "takes_back"),
+    ("sentence", "oldest", "session", "age", "takes_back"),
     [
         ("What was added in the last seven days.", None, RECOVERY, WEEK - MICROSECOND, True),
         ("And not before.", None, RECOVERY, WEEK, False),
@@ -126,9 +126,9 @@ def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session
         ("Nor one that was raised since.", None, replace(RECOVERY, aal="aal2"), DAY, False),
     ],
 )
-def test_session_may_take_back_an_addition(sentence, oldest, session, added, takes_back):
+def test_session_may_take_back_an_addition(sentence, oldest, session, age, takes_back):
     user = replace(ALICE, oldest_factor_at=oldest and NOW - oldest)
-    assert proofs.may_take_back(user, session, NOW - added) is takes_back
+    assert proofs.may_take_back(user, session, NOW - age) is takes_back
 
 
 def test_password_is_no_proof_of_a_user_with_a_factor():
@@ -153,10 +153,10 @@ def test_order_of_refusals_lists_all_that_a_change_may_meet_and_begins_with_the_
     assert {*re.findall(r'"((?:\w+\.)?\w+_needed|insufficient_aal)"', source)} == {*proofs._IN_ORDER}
     assert proofs._IN_ORDER[0] == "insufficient_aal"
     admin = replace(ALICE, role="admin")
-    both = [Change(verb="add", kind="factor"), Change(verb="change", kind="recovery_codes")]
-    alone = [proofs.refusal_of_changes([each], admin, STALE, "aal1", None, POLICY) for each in both]
+    changes = [Change(verb="add", kind="factor"), Change(verb="change", kind="recovery_codes")]
+    alone = [proofs.refusal_of_changes([each], admin, STALE, "aal1", None, POLICY) for each in changes]
     assert alone == ["code.reauthentication_needed", BELOW]
-    assert proofs.refusal_of_changes(both, admin, STALE, "aal1", None, POLICY) == BELOW
+    assert proofs.refusal_of_changes(changes, admin, STALE, "aal1", None, POLICY) == BELOW
 
 
 ADDED = [
@@ -262,7 +262,7 @@ def test_key_whose_counter_does_not_rise_may_be_a_copy(before, now, is_synced, h
 
 
 @cases(
-    ("sentence", "reason", "has_session", "ended"),
+    ("sentence", "reason", "has_session", "size"),
     [
         ("A session that ran out ends alone.", "too_many_sessions", True, {"reach": "alone"}),
         ("Signing out ends this one.", "logout", True, {"reach": "this"}),
@@ -277,8 +277,8 @@ def test_key_whose_counter_does_not_rise_may_be_a_copy(before, now, is_synced, h
         ),
     ],
 )
-def test_reason_decides_what_ends(sentence, reason, has_session, ended):
-    assert ends.what_ends(reason, has_session=has_session) == End(reason=reason, **ended)
+def test_reason_decides_what_ends(sentence, reason, has_session, size):
+    assert ends.what_ends(reason, has_session=has_session) == End(reason=reason, **size)
 
 
 NETWORK = "203.0.113.7"

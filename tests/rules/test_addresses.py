@@ -194,8 +194,8 @@ def test_first_proof_keeps_the_password(sentence, user, proof, is_kept):
 def test_another_password_or_other_data_make_a_sign_up_nobodys(
     user, has_same_password, has_same_data, is_disputed
 ):
-    same = {"has_same_password": has_same_password, "has_same_data": has_same_data}
-    assert first_proof.disputes_sign_up(user, **same) is is_disputed
+    facts = {"has_same_password": has_same_password, "has_same_data": has_same_data}
+    assert first_proof.disputes_sign_up(user, **facts) is is_disputed
 
 
 @cases(("is_shown", "is_own"), [(True, True), (False, False)])
@@ -299,8 +299,10 @@ def test_address_of_a_notice_comes_back_unless_somebody_has_proved_it_since():
 def test_notice_asks_for_a_factor_of_seven_days_removed_or_not():
     assert links.asks_for_factor(NOW - WEEK, NOW)
     assert not links.asks_for_factor(NOW - WEEK + MICROSECOND, NOW)
-    removed = [(NOW - DAY, WEEK), (NOW - DAY, 6 * DAY), (NOW - WEEK, WEEK)]
-    assert [links.asks_for_removed_factor(at - age, at, NOW) for at, age in removed] == [True, False, False]
+    removals = [(NOW - DAY, WEEK), (NOW - DAY, 6 * DAY), (NOW - WEEK, WEEK)]
+    assert [
+        links.asks_for_removed_factor(removed_at - age, removed_at, NOW) for removed_at, age in removals
+    ] == [True, False, False]
 
 
 @cases(

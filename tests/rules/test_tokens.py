@@ -159,7 +159,7 @@ def test_old_proof_has_the_level_that_its_user_had_then(age, level):
 
 
 @cases(
-    ("sentence", "method", "again", "moment"),
+    ("sentence", "method", "reauthenticated_at", "moment"),
     [
         ("A sign-in authenticates.", "password", None, NOW - MINUTE),
         ("The later one counts.", "password", NOW - HOUR, NOW - MINUTE),
@@ -168,21 +168,26 @@ def test_old_proof_has_the_level_that_its_user_had_then(age, level):
         ("An anonymous sign-in proves nothing.", "anonymous", None, None),
     ],
 )
-def test_user_proved_who_they_are(sentence, method, again, moment):
-    assert sessions.proved_at(replace(FRESH, method=method, reauthenticated_at=again)) == moment
+def test_user_proved_who_they_are(sentence, method, reauthenticated_at, moment):
+    assert sessions.proved_at(replace(FRESH, method=method, reauthenticated_at=reauthenticated_at)) == moment
 
 
 def test_session_of_an_application_authenticates_nobody():
     assert sessions.authenticated_at(CLIENT_SESSION) == EPOCH
 
 
-def opened(age: timedelta, refreshed_at: datetime = NOW) -> OpenSession:
+def open_session_of(age: timedelta, refreshed_at: datetime = NOW) -> OpenSession:
     ages: Any = {"session_created_at": NOW - age, "refreshed_at": refreshed_at}
     return OpenSession(id=str(age), method="password", aal="aal1", **ages)
 
 
 def test_sign_in_beyond_the_limit_leaves_the_newest_live_sessions():
-    several = [opened(3 * HOUR), opened(HOUR), opened(MINUTE, NOW - 30 * DAY), opened(2 * HOUR)]
+    several = [
+        open_session_of(3 * HOUR),
+        open_session_of(HOUR),
+        open_session_of(MINUTE, NOW - 30 * DAY),
+        open_session_of(2 * HOUR),
+    ]
     assert sessions.sessions_beyond(ALICE, several, 2, POLICY) == ["2:00:00", "3:00:00"]
 
 

@@ -165,13 +165,13 @@ def test_api_key_is_live(tables):
 
 def test_user_may_use_a_client(tables):
     organizations = [tables.id() for _ in range(3)]
-    ended = tables.one_of(*organizations)
+    ended_organization = tables.one_of(*organizations)
     tables.insert(
         "organizations",
         [
             {"id": id, "slug": f"o{place}", "name": "O", "app_metadata": {}, "level": "aal1",
              "created_at": tables.now, "updated_at": tables.now,
-             "ended_at": tables.now if id == ended else None}
+             "ended_at": tables.now if id == ended_organization else None}
             for place, id in enumerate(organizations)
         ],
     )  # fmt: skip
@@ -216,7 +216,7 @@ def test_user_may_use_a_client(tables):
         names = ("allowed_roles", "resources", "organizations")
         sets = {name: frozenset(getattr(row, name)) for name in names}
         client = clients.Client(**sets, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
-        return clients.may_use(row, client, row.resource, memberships[row.id] - {ended})
+        return clients.may_use(row, client, row.resource, memberships[row.id] - {ended_organization})
 
     check(tables, rows, decide)
 

@@ -138,28 +138,28 @@ def examples() -> Iterator[tuple[str, Any, dict[str, Any]]]:
             for status, response in operation.responses().items()
             for header, described in response["headers"].items()
         ]
-        for where, holder in holders:
+        for place, holder in holders:
             values = [example["value"] for example in holder.get("examples", {}).values()]
             values += [holder["example"]] if "example" in holder else []
             for number, value in enumerate(values):
-                yield f"{name} {where} {number}", value, holder["schema"]
+                yield f"{name} {place} {number}", value, holder["schema"]
 
 
-def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
+def open_objects(schema: dict[str, Any], place: str = "it") -> Iterator[str]:
     """Yield the places in a schema where an object may have undescribed members by omission."""
     combined = list(parts(schema))
     closings = {"additionalProperties", "maxProperties"}
     if any(part.get("type") == "object" for part in combined) and not any(
         closings & set(part) for part in combined
     ):
-        yield where
+        yield place
     for part in combined:
         for name, member in part.get("properties", {}).items():
-            yield from open_objects(member, f"{where}.{name}")
+            yield from open_objects(member, f"{place}.{name}")
         for choice in part.get("anyOf", []):
-            yield from open_objects(choice, where)
+            yield from open_objects(choice, place)
         if "items" in part:
-            yield from open_objects(part["items"], f"{where}[]")
+            yield from open_objects(part["items"], f"{place}[]")
 
 
 def nodes(node: Any) -> Iterator[dict[str, Any]]:
@@ -331,9 +331,9 @@ def test_operations_with_a_body_say_that_it_may_be_unreadable():
 
 def test_every_body_has_an_example():
     assert [
-        (name, where)
+        (name, place)
         for name, operation in OPERATIONS.items()
-        for where, body in operation.bodies()
+        for place, body in operation.bodies()
         if "example" not in body and not body.get("examples")
     ] == []
 
@@ -366,11 +366,11 @@ def test_reason_of_a_wrong_example_is_told_without_the_example():
 
 def test_responses_have_no_undescribed_members():
     assert [
-        f"openapi.yaml:{line_of(operation.path)}: {name}, {status}: {where} lacks `additionalProperties: false`"
+        f"openapi.yaml:{line_of(operation.path)}: {name}, {status}: {place} lacks `additionalProperties: false`"
         for name, operation in OPERATIONS.items()
         for status, response in operation.responses().items()
         for body in response.get("content", {}).values()
-        for where in open_objects(body["schema"])
+        for place in open_objects(body["schema"])
     ] == []
 
 
@@ -426,7 +426,7 @@ def check_health(status: int = 200, path: str = "/health", body: Any = HEALTHY, 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "problem"),
+    ("change", "problem"),
     [
         ({"status": 418}, "no such status"),
         ({"X_Request_Id": ""}, "X-Request-Id is missing"),
@@ -436,8 +436,8 @@ def check_health(status: int = 200, path: str = "/health", body: Any = HEALTHY, 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_check_refuses_an_undescribed_response(wrong, problem, monkeypatch):
+def test_check_refuses_an_undescribed_response(change, problem, monkeypatch):
     monkeypatch.setattr(contract, "REPORTED", None)
     check_health()
     with pytest.raises(AssertionError, match=re.escape(problem)):
-        check_health(**wrong)
+        check_health(**change)

@@ -82,7 +82,7 @@ def packages_of_documents() -> dict[tuple[str, str], list[str]]:
 def test_documents_install_only_packages_whose_owner_is_known():
     owned = {(index, name) for index, owners in OWNERS.items() for name in owners}
     packages = packages_of_documents()
-    assert {package: where for package, where in packages.items() if package not in owned} == {}
+    assert {package: documents for package, documents in packages.items() if package not in owned} == {}
     assert owned - packages.keys() == set()
 
 

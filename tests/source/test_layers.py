@@ -182,10 +182,12 @@ def uses_of_requests(modules: set[str]) -> set[tuple[str, str]]:
     readers = {reader for name in web for reader in readers_of(name)}
     assert {"auth.web.guard.caller_id", "auth.web.audit.origin", "auth.web.cookies.read"} <= readers
     return {
-        (name, used)
+        (name, name_used)
         for name in modules
-        for used in imports_of(MODULES[name]) | names_of(MODULES[name])
-        if used in readers or used.partition(".")[0] == "flask" or used.rpartition(".")[2] in REQUEST
+        for name_used in imports_of(MODULES[name]) | names_of(MODULES[name])
+        if name_used in readers
+        or name_used.partition(".")[0] == "flask"
+        or name_used.rpartition(".")[2] in REQUEST
     }
 
 

@@ -30,9 +30,9 @@ def test_rules_import_only_each_other_and_the_standard_library():
 
 def test_architecture_page_lists_each_file_of_the_rules():
     page = (OPENAPI.parent / "docs" / "architecture.md").read_text()
-    listed = page.partition("The files in `auth/rules`, and what each decides:\n\n")[2].partition("\n\n")[0]
+    text = page.partition("The files in `auth/rules`, and what each decides:\n\n")[2].partition("\n\n")[0]
     files = {source.rpartition("/")[2] for source in RULES} - {"__init__.py"}
-    assert set(re.findall(r"`(\w+\.py)`", listed)) == files
+    assert set(re.findall(r"`(\w+\.py)`", text)) == files
 
 
 def test_architecture_page_shows_an_act_of_the_code():
@@ -54,14 +54,14 @@ def test_rules_have_no_clock():
 
 
 def test_nobody_hands_over_a_fact_and_its_own_now():
-    both = []
+    calls = []
     for source in SOURCES:
         for call in [node for node in nodes(source) if isinstance(node, ast.Call)]:
             arguments = [
-                ast.unparse(each) for each in (*call.args, *(named.value for named in call.keywords))
+                ast.unparse(each) for each in (*call.args, *(keyword.value for keyword in call.keywords))
             ]
-            both += [(source, each) for each in arguments if f"{each}.now" in arguments]
-    assert both == []
+            calls += [(source, each) for each in arguments if f"{each}.now" in arguments]
+    assert calls == []
 
 
 def test_every_refusal_of_a_rule_is_in_the_table_of_errors():

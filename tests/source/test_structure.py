@@ -269,12 +269,12 @@ def test_docs_settings_shows_the_defaults(tmp_path, monkeypatch):
     unset = settings.load(os.devnull, missing_secrets="ignore")
     documented = defaults.keys() & {*settings.names()}
     assert len(documented) > 80
-    wrong = []
+    differences = []
     for name in documented:
         with monkeypatch.context() as patch:
             patch.setenv(name, defaults[name])
-            wrong += [name] if settings.load(os.devnull, missing_secrets="ignore") != unset else []
-    assert wrong == []
+            differences += [name] if settings.load(os.devnull, missing_secrets="ignore") != unset else []
+    assert differences == []
 
 
 @functools.cache

@@ -130,8 +130,8 @@ class TestAuditLog:
             "INSERT INTO audit_log (action, actor, at)"
             " SELECT 'signed_in', 'user', now() - age FROM unnest('{1 hour, 23 hours, 25 hours}'::interval[]) AS age"
         )
-        deleted = as_requests("SELECT delete_old_entries(ARRAY(SELECT id FROM audit_log))")
-        assert len(deleted) == 1
+        rows = as_requests("SELECT delete_old_entries(ARRAY(SELECT id FROM audit_log))")
+        assert len(rows) == 1
         assert (
             database.count("audit_log", "at > now() - interval '1 day'") == database.count("audit_log") == 2
         )

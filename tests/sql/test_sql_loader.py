@@ -134,8 +134,8 @@ def test_requests_work_without_prepared_statements(make_app, mailbox):
     assert client.post("/signup", json=dave).status_code == 201
     assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
     session = session_of(client, sign_in(client, "dave@example.com")).refreshed()
-    changed = session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json
-    assert changed["user_metadata"] == {"100%": "%s", "x": 1}
+    user = session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json
+    assert user["user_metadata"] == {"100%": "%s", "x": 1}
     assert session.get("/sessions").json["pagination"]["total"] == 1
     assert session.delete("/user").status_code == 200
     assert_error(session.get("/user"), 401, "user_not_found")

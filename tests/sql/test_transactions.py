@@ -37,8 +37,8 @@ def swallow_an_error(tx, database):
 
 def lose_the_connection(tx, database):
     others = "datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()"
-    ended = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}"
-    assert database.value(ended) == 1
+    statement = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}"
+    assert database.value(statement) == 1
     queries.ping(tx)
 
 

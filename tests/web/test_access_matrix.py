@@ -168,11 +168,11 @@ def applications(client, database, service_role) -> dict[str, tuple[dict[str, st
 @pytest.fixture
 def credentials(app, database, open_session, make_admitted, applications) -> dict[str, Credential]:
     """All kinds of credentials."""
-    deleted, banned, signed_out = open_session(), open_session(), open_session("admin")
-    database.run("DELETE FROM users WHERE id = %(id)s", id=deleted.user["id"])
+    deleted_user, banned, signed_out = open_session(), open_session(), open_session("admin")
+    database.run("DELETE FROM users WHERE id = %(id)s", id=deleted_user.user["id"])
     database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=banned.user["id"])
-    ended = "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id = %(id)s"
-    database.run(ended, id=signed_out.id)
+    statement = "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id = %(id)s"
+    database.run(statement, id=signed_out.id)
     invalid = {
         "garbage": bearer("nonsense"),
         "another scheme": {"Authorization": f"Basic {SERVICE_ROLE_KEY}"},
@@ -182,16 +182,16 @@ def credentials(app, database, open_session, make_admitted, applications) -> dic
         "a shorter key": bearer(SERVICE_ROLE_KEY[:-1]),
         "an expired token": with_token(open_session("admin"), app, age=3601),
     }
-    refused: dict[str, tuple[dict[str, str], int, str]] = {
+    refusals: dict[str, tuple[dict[str, str], int, str]] = {
         **applications,
         "no credential": ({}, 401, "no_authorization"),
         "an empty one": ({"Authorization": "", "apikey": ""}, 401, "no_authorization"),
         **{name: (headers, 401, "bad_jwt") for name, headers in invalid.items()},
         "an ended session of an administrator": (signed_out.authorization, 401, "session_not_found"),
-        "a deleted user": (deleted.authorization, 401, "user_not_found"),
+        "a deleted user": (deleted_user.authorization, 401, "user_not_found"),
         "a banned user": (banned.authorization, 403, "user_banned"),
     }
-    return {name: refused_everywhere(*each) for name, each in refused.items()} | make_admitted()
+    return {name: refused_everywhere(*each) for name, each in refusals.items()} | make_admitted()
 
 
 # These are refused under the prefix and for HEAD, too, since such requests reach the same guards.
@@ -210,14 +210,14 @@ def test_public_routes_ignore_credentials(client, credentials):
 
 def test_pages_and_console_ignore_what_applications_have(client, app, applications, database):
     # The page of a passkey writes a challenge for every visitor.
-    kept = set(TABLES) - {"factor_challenges"}
-    before = database.everything(*kept)
+    tables = set(TABLES) - {"factor_challenges"}
+    before = database.everything(*tables)
     for method, path, _ in (*page_routes(app), *console_routes(app)):
         route = Route(method, path)
         expected = route.ask(client).status_code
         answers = {route.ask(client, headers=headers).status_code for headers, *_ in applications.values()}
         assert answers == {expected}, route
-    assert database.everything(*kept) == before
+    assert database.everything(*tables) == before
 
 
 @each_guarded
@@ -327,14 +327,14 @@ class TestChangedRightsApplyToTheNextRequest:
         self.change(server, service_role, carol, ban_duration=None)
         self.assert_statuses(server, session, SAMPLE, 401)
 
-    @pytest.mark.parametrize("by", ["the user", "the service role", "deletion"])
-    def test_user_whose_sessions_ended_is_refused(self, server, service_role, carol, session, by):
+    @pytest.mark.parametrize("ended_by", ["the user", "the service role", "deletion"])
+    def test_user_whose_sessions_ended_is_refused(self, server, service_role, carol, session, ended_by):
         path = f"/admin/users/{carol.id}"
         response = {
             "the user": lambda: session.on(server).post("/logout"),
             "the service role": lambda: server.post(f"{path}/logout", headers=service_role),
             "deletion": lambda: server.delete(path, headers=service_role),
-        }[by]()
+        }[ended_by]()
         assert response.status_code == 200
         self.assert_statuses(server, session, SAMPLE, 401)
 

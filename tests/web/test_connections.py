@@ -51,9 +51,9 @@ def test_response_says_whether_the_connection_closes_over_a_body_that_is_not_rea
         assert received.startswith(f"http/1.1 {status} ")
         assert f"\r\nconnection: {connection}\r\n" in received
         client.sendall(GET + b"\r\n")
-        again = client.recv(65536)
-    assert again.startswith(b"HTTP/1.1 200 " if connection == "keep-alive" else b"")
-    assert bool(again) == (connection == "keep-alive")
+        second_response = client.recv(65536)
+    assert second_response.startswith(b"HTTP/1.1 200 " if connection == "keep-alive" else b"")
+    assert bool(second_response) == (connection == "keep-alive")
 
 
 def test_connection_closes_over_a_body_of_unknown_length(port):

@@ -35,15 +35,15 @@ def test_exactly_the_limited_operations_have_a_429(whole_app):
 
 def test_responses_have_the_headers_of_their_kind(whole_app):
     limited = {name for name, view in views(whole_app).items() if is_limited(view)}
-    wrong = []
+    differences = []
     for name, operation in OPERATIONS.items():
         for status, response in operation.responses().items():
             headers = set(response["headers"]) - {"Link", "X-Total-Count", "Set-Cookie"}
             # What the proxy takes over.
             headers -= {each for each in headers if each.startswith("Remote-")} | {"Cookie"}
             expected = expected_headers(status, response, name in limited)
-            wrong += [(name, status, headers ^ expected)] if headers != expected else []
-    assert wrong == []
+            differences += [(name, status, headers ^ expected)] if headers != expected else []
+    assert differences == []
 
 
 def expected_headers(status: int, response: dict[str, Any], is_counted: bool) -> set[str]:

@@ -152,7 +152,7 @@ class TestNamedOrigins:
     )
     def test_origin_that_is_not_listed_may_not_read_responses(self, listing, origin):
         assert not allows(listing, origin)
-        assert [allows(listing, listed) for listed in (APP, "capacitor://localhost")] == [True, True]
+        assert [allows(listing, each) for each in (APP, "capacitor://localhost")] == [True, True]
 
     def test_default_names_the_origins_of_the_other_settings(self, make_app):
         client = make_app(
@@ -163,12 +163,12 @@ class TestNamedOrigins:
             AUTH_WEBAUTHN_RP_ID="example.com",
             AUTH_WEBAUTHN_ORIGINS="https://passkeys.example.com,android:apk-key-hash:" + "x" * 43,
         ).test_client()
-        named = [APP, "https://a.preview.example.com", "capacitor://localhost", "http://lan:8080"]
-        named += ["https://auth.example.com", "https://consent.example.com", "https://passkeys.example.com"]
+        origins = [APP, "https://a.preview.example.com", "capacitor://localhost", "http://lan:8080"]
+        origins += ["https://auth.example.com", "https://consent.example.com", "https://passkeys.example.com"]
         others = [EVIL, MACHINE, "https://preview.example.com", "http://lan", "capacitor://other", "null"]
         others += ["https://a.b.preview.example.com", "http://app.example.com"]
-        allowed = {origin for origin in (*named, *others) if allows(client, origin)}
-        assert allowed == set(named)
+        allowed = {origin for origin in (*origins, *others) if allows(client, origin)}
+        assert allowed == set(origins)
 
     @pytest.mark.parametrize(
         "origin", [MACHINE, "http://127.0.0.1:5173", "http://[::1]:8080", "https://app.localhost"]

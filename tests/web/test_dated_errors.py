@@ -209,8 +209,8 @@ def test_each_client_reads_that_a_session_is_too_old(calls, make_app):
             session = caller.person().open_session()
             caller.database.run("UPDATE sessions SET created_at = created_at - interval '2 hours'")
             assert_read(caller, caller.send("GET", "/user", session=session), "session_expired")
-            refused = caller.token("refresh_token", refresh_token=session.refresh_token)
-            assert_read(caller, refused, "session_expired")
+            response = caller.token("refresh_token", refresh_token=session.refresh_token)
+            assert_read(caller, response, "session_expired")
 
 
 def test_each_client_reads_the_refusal_and_the_failure_of_a_hook(calls, make_app, target):
@@ -280,11 +280,11 @@ def test_page_of_an_allowed_origin_may_send_and_read_the_version(make_app):
     origin = {"Origin": "https://app.example.com"}
     client = make_app(AUTH_CORS_ORIGINS=origin["Origin"]).test_client()
     preflight = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": HEADER.lower()}
-    allowed = client.options("/auth/v1/user", headers=origin | preflight)
-    assert HEADER.lower() in allowed.headers["Access-Control-Allow-Headers"]
-    refused = client.get("/auth/v1/user", headers=origin | DIALECT)
-    assert refused.headers[HEADER] == VERSION
-    assert HEADER in refused.headers["Access-Control-Expose-Headers"].split(", ")
+    preflight_response = client.options("/auth/v1/user", headers=origin | preflight)
+    assert HEADER.lower() in preflight_response.headers["Access-Control-Allow-Headers"]
+    response = client.get("/auth/v1/user", headers=origin | DIALECT)
+    assert response.headers[HEADER] == VERSION
+    assert HEADER in response.headers["Access-Control-Expose-Headers"].split(", ")
 
 
 def test_answers_without_an_error_have_no_version(client, session):

@@ -168,8 +168,8 @@ class TestUserObjects:
     def test_empty_addresses_of_a_change_are_ignored(self, client, alice):
         headers = alice.sign_in().authorization | DIALECT
         body = {"email": "", "phone": None, "data": {"name": "Alice"}}
-        changed = in_dialect(last_sign_in_at=A_TIMESTAMP, user_metadata={"name": "Alice"})
-        assert_ok(client.put("/user", json=body, headers=headers), changed)
+        expected = in_dialect(last_sign_in_at=A_TIMESTAMP, user_metadata={"name": "Alice"})
+        assert_ok(client.put("/user", json=body, headers=headers), expected)
 
 
 class TestForms:
@@ -245,12 +245,12 @@ class TestForms:
 class TestPhones:
     def test_user_may_have_only_a_phone_whose_digits_sign_in(self, client, service_role, database):
         body = {"phone": DIGITS, "password": PASSWORD, "phone_confirm": True}
-        made = client.post("/admin/users", json=body, headers=service_role | DIALECT)
+        creation = client.post("/admin/users", json=body, headers=service_role | DIALECT)
         linked = identity("phone", PHONE) | {"identity_data": {"sub": A_UUID, "phone": PHONE}}
         expected = in_dialect(phone=DIGITS, phone_confirmed_at=A_TIMESTAMP, identities=[linked])
         expected |= {"email": "", "app_metadata": {"provider": "phone", "providers": ["phone"]}}
         del expected["email_confirmed_at"]
-        assert_ok(made, expected)
+        assert_ok(creation, expected)
         assert database.value("SELECT phone FROM users") == PHONE
         response = client.post("/token?grant_type=password", json=body, headers=DIALECT)
         assert (response.status_code, response.json["user"]["phone"]) == (200, DIGITS)

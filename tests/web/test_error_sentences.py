@@ -93,10 +93,10 @@ def test_taken_address_and_disabled_sign_up_are_refused_with_their_sentences(mak
 
 
 def test_refresh_token_is_refused_with_its_sentence(alice, database):
-    ended, session = alice.sign_in(), alice.sign_in()
-    ended.post("/logout?scope=local")
+    ended_session, session = alice.sign_in(), alice.sign_in()
+    ended_session.post("/logout?scope=local")
     sentence = "Invalid Refresh Token: Refresh Token Not Found"
-    assert_error(ended.refresh(), 400, "refresh_token_not_found", sentence)
+    assert_error(ended_session.refresh(), 400, "refresh_token_not_found", sentence)
     newer = session.refreshed()
     database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
     newer.refresh()

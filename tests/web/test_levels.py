@@ -43,7 +43,7 @@ def test_operations_describe_the_refusal_of_a_level(whole_app):
 
 def test_security_page_lists_the_operations_of_each_level_but_aal2(whole_app):
     page = (OPENAPI.parent / "docs" / "security.md").read_text()
-    listed = {
+    operations_of_page = {
         level: set(operations.split(", "))
         for level, operations in re.findall(r"^\| ([\w ]+) \|.*\| ([A-Z]+ /.*) \|$", page, re.MULTILINE)
     }
@@ -54,7 +54,7 @@ def test_security_page_lists_the_operations_of_each_level_but_aal2(whole_app):
     missing = [
         f"docs/security.md: the level {level} lacks {operation}"
         for level, operations in expected.items()
-        for operation in sorted(operations - listed.get(level, set()))
+        for operation in sorted(operations - operations_of_page.get(level, set()))
     ]
     assert missing == []
-    assert listed == expected
+    assert operations_of_page == expected

@@ -53,7 +53,11 @@ def test_pages_follow_each_other_and_link_to_the_next_one(client, path):
         assert page.json["pagination"] == page_of(number, 2, 5, 3)
         assert page.headers["X-Total-Count"] == "5"
         targets = {"first": 1, "prev": number - 1, "next": number + 1, "last": 3}
-        links = [f'<{path}?page={to}&per_page=2>; rel="{rel}"' for rel, to in targets.items() if 0 < to < 4]
+        links = [
+            f'<{path}?page={target_page}&per_page=2>; rel="{rel}"'
+            for rel, target_page in targets.items()
+            if 0 < target_page < 4
+        ]
         assert page.headers["Link"] == ", ".join(links)
 
 
@@ -71,8 +75,8 @@ def test_page_beyond_the_last_is_empty_and_links_to_the_others(client, path):
         beyond = client.get(f"{path}?per_page=2&page={page}")
         pagination = beyond.json["pagination"]
         assert (rows(beyond), pagination) == ([], page_of(page, 2, 5, 3))
-        for rel, to in (("first", 1), ("last", 3)):
-            assert f'<{path}?page={to}&per_page=2>; rel="{rel}"' in beyond.headers["Link"]
+        for rel, target_page in (("first", 1), ("last", 3)):
+            assert f'<{path}?page={target_page}&per_page=2>; rel="{rel}"' in beyond.headers["Link"]
         assert 'rel="next"' not in beyond.headers["Link"]
 
 
@@ -88,6 +92,6 @@ def test_parameter_that_is_repeated_or_not_a_positive_number_is_400(client, path
 
 def test_page_that_no_list_has_is_400_and_never_another_page(client, path):
     for page in (2**31, 10**12, 2**63 - 1, 2**63, 10**20 - 1, 10**20):
-        refused = client.get(f"{path}?page={page}")
+        response = client.get(f"{path}?page={page}")
         details = "page: must be a whole number from 1 to 2147483647"
-        assert_error(refused, 400, "validation_failed", details=details)
+        assert_error(response, 400, "validation_failed", details=details)

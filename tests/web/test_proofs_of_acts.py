@@ -100,9 +100,9 @@ def rows_of(situation: Situation) -> list[list[set[str]]]:
 def answer_of_table(situation: Situation, change: str) -> str:
     """Return what the one row of the table says about a change."""
     (row,) = (row for row in rows_of(situation) if change in row[4])
-    (only,) = row[5]
-    assert only in ANSWERS
-    return only
+    (answer,) = row[5]
+    assert answer in ANSWERS
+    return answer
 
 
 class Subject:
@@ -118,9 +118,9 @@ class Subject:
         self.email, self.phone = f"user{number}@example.com", f"+4917{number:08}"
         self.id = register(client, service_role, self.email).id
         self.ids = {name: str(uuid.uuid4()) for name in ("google", "github", "phone", "session", "acme")}
-        changed = "created_at = now() - %(age)s::interval, updated_at = now() - %(age)s::interval"
-        self.run(f"UPDATE users SET {changed} WHERE id = %(user)s", age="30 days")
-        self.run(f"UPDATE identities SET {changed} WHERE user_id = %(user)s", age="30 days")
+        times = "created_at = now() - %(age)s::interval, updated_at = now() - %(age)s::interval"
+        self.run(f"UPDATE users SET {times} WHERE id = %(user)s", age="30 days")
+        self.run(f"UPDATE identities SET {times} WHERE user_id = %(user)s", age="30 days")
         self.add_identity("google", "30 days", self.email)
         self.add_identity("github", RECENT, self.email)
         self.add_identity("phone", RECENT, self.id, phone=self.phone)

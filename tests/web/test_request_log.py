@@ -187,8 +187,8 @@ def test_no_secret_is_logged_at_level_debug(
         secrets.extend(re.findall(r"(?:access_token|refresh_token|(?<!error_)code)=([^&#]+)", location))
         return response
 
-    def keep_sent(to: str) -> Any:
-        message = outbox.last(to)
+    def keep_sent(recipient: str) -> Any:
+        message = outbox.last(recipient)
         secrets.extend(secret for secret in (message.token, message.code) if secret)
         return message
 
@@ -197,9 +197,9 @@ def test_no_secret_is_logged_at_level_debug(
 
     # Sign-ups and log-ins.
     post("/signup", email="dave@example.com", password=PASSWORD)
-    sent = keep_sent("dave@example.com")
-    keep(server.get(f"/verify?type=signup&token={sent.token}x"))
-    keep(server.get(f"/verify?type=signup&token={sent.token}"))
+    message = keep_sent("dave@example.com")
+    keep(server.get(f"/verify?type=signup&token={message.token}x"))
+    keep(server.get(f"/verify?type=signup&token={message.token}"))
     keep(sign_in(server, "dave@example.com", WRONG_PASSWORD))
     dave = session_of(server, keep(sign_in(server, "dave@example.com")))
     post("/login-admin", email=carol.email, password=PASSWORD)
@@ -212,10 +212,10 @@ def test_no_secret_is_logged_at_level_debug(
     keep(refresh(server, third.refresh_token[:-1] + "x"))
     # Links and codes.
     post("/recover", email=alice.email)
-    sent = keep_sent(alice.email)
-    for code in (sent.wrong_code, sent.code):
+    message = keep_sent(alice.email)
+    for code in (message.wrong_code, message.code):
         post("/verify", type="recovery", email=alice.email, token=code)
-    keep(server.get(f"/verify?type=recovery&token={sent.token}"))
+    keep(server.get(f"/verify?type=recovery&token={message.token}"))
     # Changes by users and administrators.
     session = session_of(server, keep(sign_in(server, alice.email)))
     change = {"password": NEW_PASSWORD, "nonce": "123456", "current_password": WRONG_PASSWORD}
@@ -238,18 +238,18 @@ def test_no_secret_is_logged_at_level_debug(
         server.post("/login-admin", content=content, headers={"Content-Type": "application/json"})
     server.post("/login-admin", content=f"password={WRONG_PASSWORD}", headers={"Content-Type": "text/plain"})
     start = "POST /token HTTP/1.1\r\n" + HOST.decode()
-    for sent in (
+    for message in (
         f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n",
         f"{start}Authorization: Bearer {SERVICE_ROLE_KEY}\r\n",
         f"{start}Content-Length: 500\r\n\r\n{{'password': '{WRONG_PASSWORD}'",
         f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n",
     ):
-        exchange(service.port, sent.encode())
+        exchange(service.port, message.encode())
     # Refusals by the database, late answers and outages.
     with database.locked("users", alice.id) as lock:
-        late = lock.start(lambda: sign_in(server, alice.email, PASSWORD))
+        future = lock.start(lambda: sign_in(server, alice.email, PASSWORD))
         database.cancel_waiting()
-        assert late.result().status_code == 503
+        assert future.result().status_code == 503
     post("/admin/users", service_role, email=alice.email, password=PASSWORD)
     server.put("/user", json={"data": {"x": WRONG_PASSWORD * 1000}}, headers=session.authorization)
 

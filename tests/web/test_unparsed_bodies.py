@@ -162,14 +162,14 @@ def test_longer_body_than_its_route_takes_is_refused_without_reading(app):
 
 def test_contract_names_the_bound_of_each_operation(whole_app):
     bounds = {name: route_of(view).max_body for name, view in views(whole_app).items()}
-    wrong = {
+    names = {
         name
         for name, operation in OPERATIONS.items()
         if "413" in operation.description["responses"]
         and TOO_LARGE[bounds[name] // 1024]
         != operation.description["responses"]["413"]["$ref"].rpartition("/")[2]
     }
-    assert wrong == set()
+    assert names == set()
     for kib, name in TOO_LARGE.items():
         assert f"{name}:\n      description: The body is larger than {kib} KiB" in OPENAPI.read_text()
 

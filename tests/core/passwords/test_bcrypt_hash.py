@@ -117,11 +117,11 @@ def test_threads_hash_at_once_without_mixing_passwords(hashpw):
 
 @needs_libxcrypt
 def test_each_hash_has_memory_of_its_own_which_is_zero_afterwards():
-    recorded = RecordingCrypt(SYSTEM_CRYPT)
-    hashpw = choose(recorded)
+    crypt = RecordingCrypt(SYSTEM_CRYPT)
+    hashpw = choose(crypt)
     hashed = hashpw(b"a password", SETTING)
     with pytest.raises(ValueError, match="Invalid salt"):
         hashpw(b"a password", b"$2b$32$" + SALT)
-    assert hashed in recorded.contents[-2]
-    assert not any(any(bytes(memory)) for memory in recorded.memories)
-    assert len({id(memory) for memory in recorded.memories}) == len(recorded.memories)
+    assert hashed in crypt.contents[-2]
+    assert not any(any(bytes(memory)) for memory in crypt.memories)
+    assert len({id(memory) for memory in crypt.memories}) == len(crypt.memories)

@@ -53,7 +53,7 @@ STORED = {
 }
 PASSWORDS = {"scrypt": "pleaseletmein", "PBKDF2 with SHA-256": "Password", "Firebase": "user1password"}
 PASSWORDS["phpass of phpBB"] = "test12345"
-VECTORS = {name: (stored, PASSWORDS.get(name, "password")) for name, stored in STORED.items()}
+VECTORS = {name: (stored_hash, PASSWORDS.get(name, "password")) for name, stored_hash in STORED.items()}
 
 
 @pytest.fixture(scope="session")
@@ -87,13 +87,13 @@ def passwords(make_app):
 
 
 class TestLogIn:
-    @pytest.mark.parametrize(("stored", "password"), VECTORS.values(), ids=VECTORS)
+    @pytest.mark.parametrize(("stored_hash", "password"), VECTORS.values(), ids=VECTORS)
     def test_foreign_hash_is_accepted_by_simultaneous_log_ins_and_renewed(
-        self, server, alice, set_hash, database, stored, password
+        self, server, alice, set_hash, database, stored_hash, password
     ):
-        set_hash(stored)
+        set_hash(stored_hash)
         assert_error(alice.try_to_sign_in(f"{password}x"), 401, "invalid_credentials")
-        assert database.value("SELECT password_hash FROM users") == stored
+        assert database.value("SELECT password_hash FROM users") == stored_hash
         answers = at_once(4, lambda _: until_served(lambda: sign_in(server, alice.email, password)))
         assert {answer.status_code for answer in answers} == {200}
         assert database.value("SELECT password_hash FROM users").startswith("latchkey1$2b$04$")
@@ -128,23 +128,23 @@ class TestCost:
     """`check_cost` for log-ins at cost 10."""
 
     @cases(
-        "stored",
+        "stored_hash",
         [
-            *(stored for stored, _ in VECTORS.values()),
+            *(stored_hash for stored_hash, _ in VECTORS.values()),
             *(f"$2b$12${BCRYPT}", f"latchkey1$2b$12${BCRYPT}", f"$wp$2y$10${BCRYPT}", f"$P$F{'a' * 30}"),
             *(f"$argon2id$v=19$m=65536,t=3,p=4${S}${D}", f"$scrypt$ln=15,r=8,p=1${S}${D}"),
             f"$pbkdf2-sha256$i=600000${S}${D}",
         ],
     )
-    def test_hash_of_up_to_four_times_the_cost_is_accepted(self, passwords, stored):
-        passwords.check_cost(stored)
+    def test_hash_of_up_to_four_times_the_cost_is_accepted(self, passwords, stored_hash):
+        passwords.check_cost(stored_hash)
 
     def test_cost_is_relative_to_that_of_a_log_in(self, make_app):
         passwords = make_app(AUTH_BCRYPT_COST="11").extensions[EXTENSION].passwords
         passwords.check_cost(f"$pbkdf2-sha256$i=1000000${S}${D}")
 
     @cases(
-        ("stored", "problem"),
+        ("stored_hash", "problem"),
         [
             (f"$2b$13${BCRYPT}", "8.0 log-ins"),
             (f"bcrypt_sha256$2b$14${BCRYPT}", "16.0 log-ins"),
@@ -159,12 +159,12 @@ class TestCost:
             (f"$P$G{'a' * 30}", "8.0 log-ins"),
         ],
     )
-    def test_more_expensive_hash_is_refused(self, passwords, stored, problem):
+    def test_more_expensive_hash_is_refused(self, passwords, stored_hash, problem):
         with pytest.raises(UnusableHash, match=problem):
-            passwords.check_cost(stored)
+            passwords.check_cost(stored_hash)
 
     @cases(
-        "stored",
+        "stored_hash",
         [
             *("", "Correct-Horse-1", "!unusable", "5f4dcc3b5aa765d61d8327deb882cf99"),
             hashlib.sha256(b"password").hexdigest(),
@@ -191,9 +191,9 @@ class TestCost:
             f"$P$3{'a' * 30}",
         ],
     )
-    def test_malformed_or_unsupported_hash_is_refused(self, passwords, stored):
+    def test_malformed_or_unsupported_hash_is_refused(self, passwords, stored_hash):
         with pytest.raises(UnusableHash):
-            passwords.check_cost(stored)
+            passwords.check_cost(stored_hash)
 
 
 # Cheap hashes, and the functions that compute them.
@@ -229,7 +229,7 @@ class TestWork:
         monkeypatch.setattr("time.thread_time", lambda: 3e-4 * work())
         monkeypatch.setattr(passwords.threads, "run", counting)
 
-        def count(stored, text="x", function=None, foreign=0.0):
+        def count(stored_hash, text="x", function=None, foreign=0.0):
             def computing(*arguments, **options):
                 nonlocal computed
                 computed += foreign
@@ -239,28 +239,28 @@ class TestWork:
                 compute = getattr(*function)
                 monkeypatch.setattr(*function, computing)
             before = work()
-            assert not passwords.check(text, stored)
+            assert not passwords.check(text, stored_hash)
             # The hashing threads do all of it.
             assert in_threads.pop() == work() - before
             return work() - before
 
         return count
 
-    @pytest.mark.parametrize(("stored", "function"), COMPUTED.values(), ids=COMPUTED)
+    @pytest.mark.parametrize(("stored_hash", "function"), COMPUTED.values(), ids=COMPUTED)
     @pytest.mark.parametrize("foreign", [0.001, 20, 99, 128, 200, 235])
-    def test_cheaper_hash_is_followed_by_the_difference(self, work_of, stored, function, foreign):
+    def test_cheaper_hash_is_followed_by_the_difference(self, work_of, stored_hash, function, foreign):
         assert work_of(None) == 256
-        assert work_of(stored, function=function, foreign=foreign) == pytest.approx(256, abs=8)
+        assert work_of(stored_hash, function=function, foreign=foreign) == pytest.approx(256, abs=8)
 
     @pytest.mark.parametrize("foreign", [256, 700])
     def test_dearer_hash_is_followed_by_a_sixteenth(self, work_of, foreign):
-        stored, function = COMPUTED["pbkdf2"]
-        assert work_of(stored, function=function, foreign=foreign) == foreign + 16
+        stored_hash, function = COMPUTED["pbkdf2"]
+        assert work_of(stored_hash, function=function, foreign=foreign) == foreign + 16
 
     # A password of more than 72 bytes is hashed twice for an unknown address.
     @pytest.mark.parametrize(("password", "rounds"), [("x" * 72, 256), ("x" * 73, 512)])
     @pytest.mark.parametrize(
-        "stored",
+        "stored_hash",
         [
             None,
             *(f"{scheme}$2b$05${BCRYPT}" for scheme in ("", "$wp", "bcrypt_sha256", "latchkey1")),
@@ -270,17 +270,17 @@ class TestWork:
         ],
     )
     def test_bcrypt_and_unusable_hashes_are_followed_by_the_difference(
-        self, work_of, stored, password, rounds
+        self, work_of, stored_hash, password, rounds
     ):
-        assert work_of(stored, password) == rounds
+        assert work_of(stored_hash, password) == rounds
 
     def test_every_door_takes_the_work_of_an_unknown_address(self, make_app, carol, database, hashes):
         app = make_app(AUTH_BCRYPT_COST="6")
         visitor, owner = Visitor(app), Visitor(app).signed_in_as(carol)
         client, session = app.test_client(), carol.open_session().on(app.test_client())
         visitor.visit("/sign-in")
-        stored = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
-        database.run("UPDATE users SET password_hash = %(hash)s", hash=stored)
+        stored_hash = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+        database.run("UPDATE users SET password_hash = %(hash)s", hash=stored_hash)
         body = {"email": carol.email, "password": "wrong"}
         rounds = []
         for door in (
@@ -322,6 +322,6 @@ ARGON2 = {"hashLength": ["32"], "memory": ["256"], "type": ["id"], "version": ["
 )
 def test_keycloak_credential_is_checked(data, digest, salt):
     secret = {"value": encode(digest), "salt": encode(salt), "additionalParameters": {}}
-    stored = legacy.from_keycloak({"secretData": secret, "credentialData": data})
-    assert legacy.read(stored).matches(b"password")
-    assert not legacy.read(stored).matches(b"Password")
+    stored_hash = legacy.from_keycloak({"secretData": secret, "credentialData": data})
+    assert legacy.read(stored_hash).matches(b"password")
+    assert not legacy.read(stored_hash).matches(b"Password")

@@ -188,9 +188,9 @@ class TestHashing:
         for email in ("alice@example.com", "bob@example.com"):
             body = {"email": email, "password": PASSWORD}
             assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
-        stored = {row.password_hash for row in database.all("SELECT password_hash FROM users")}
-        assert len(stored) == 2
-        for each in stored:
+        hashes = {row.password_hash for row in database.all("SELECT password_hash FROM users")}
+        assert len(hashes) == 2
+        for each in hashes:
             assert each.startswith("latchkey1$2b$04$")
             assert bcrypt.checkpw(PASSWORD.encode(), each.removeprefix("latchkey1").encode())
 

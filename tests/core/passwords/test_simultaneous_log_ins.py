@@ -36,15 +36,17 @@ def dearest(cost: int) -> dict[str, str]:
     }
 
 
-def set_hash(database, person, stored):
+def set_hash(database, person, stored_hash):
     """Give a user a hash, as an import does."""
-    database.run("UPDATE users SET password_hash = %(hash)s WHERE id = %(id)s", hash=stored, id=person.id)
+    database.run(
+        "UPDATE users SET password_hash = %(hash)s WHERE id = %(id)s", hash=stored_hash, id=person.id
+    )
 
 
-@pytest.mark.parametrize("stored", dearest(4).values(), ids=list(dearest(4)))
-def test_attempts_are_checked_and_another_user_signs_in(server, parts, database, alice, bob, stored):
-    parts.passwords.check_cost(stored)
-    set_hash(database, alice, stored)
+@pytest.mark.parametrize("stored_hash", dearest(4).values(), ids=list(dearest(4)))
+def test_attempts_are_checked_and_another_user_signs_in(server, parts, database, alice, bob, stored_hash):
+    parts.passwords.check_cost(stored_hash)
+    set_hash(database, alice, stored_hash)
     log_ins = [*8 * [(alice.email, "x" * 1024)], (bob.email, PASSWORD)]
     *attempts, other = at_once(9, lambda number: sign_in(server, *log_ins[number]))
     for attempt in attempts:

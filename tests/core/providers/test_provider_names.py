@@ -17,5 +17,8 @@ def test_name_of_auth_js_begins_a_sign_in_with_the_provider_of_the_settings(make
     prefix = f"AUTH_PROVIDER_{ALIASES.get(name, name).upper()}_"
     settings = {f"{prefix}{url}": f"https://provider.example/{url.lower()}" for url in urls}
     settings |= {f"{prefix}CLIENT_ID": "id", f"{prefix}CLIENT_SECRET": "secret"}
-    begun = make_app(**settings).test_client().get(f"/authorize?provider={name}")
-    assert (begun.status_code, begun.location.partition("?")[0]) == (302, settings[f"{prefix}AUTHORIZE_URL"])
+    response = make_app(**settings).test_client().get(f"/authorize?provider={name}")
+    assert (response.status_code, response.location.partition("?")[0]) == (
+        302,
+        settings[f"{prefix}AUTHORIZE_URL"],
+    )

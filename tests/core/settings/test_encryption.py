@@ -50,9 +50,9 @@ class TestDatabaseUrl:
         self, home, monkeypatch, certificate, url
     ):
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate.path))
-        added = {"sslmode": "verify-full", "sslrootcert": str(certificate.path)}
+        parameters = {"sslmode": "verify-full", "sslrootcert": str(certificate.path)}
         encrypted_url = encryption.encrypted(url)
-        assert parse_dsn(encrypted_url) == parse_dsn(url.rstrip("?")) | added
+        assert parse_dsn(encrypted_url) == parse_dsn(url.rstrip("?")) | parameters
         assert encryption.encrypted(encrypted_url) == encrypted_url
 
     @cases("mode", ["disable", "prefer", "require", "verify-ca"])

@@ -138,12 +138,12 @@ class TestSecretKeys:
     def test_waiting_message_is_resealed(self, parts, client, outbox, database, alice):
         before = parts.key_ring.settings.secret_key
         client.post("/magiclink", json={"email": alice.email})
-        waiting = "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
-        sealed, link = database.value(waiting), outbox.last().token
+        statement = "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
+        sealed, link = database.value(statement), outbox.last().token
         try:
             parts.key_ring.sealer.use((f"{NEW}@{at(-60)}", *before))
             janitor.keep_house(parts.settings, parts.db, parts.sealer)
-            resealed = database.value(waiting)
+            resealed = database.value(statement)
             assert bytes(resealed)[:4] == parts.sealer.newest != bytes(sealed)[:4]
             assert outbox.last().token == link
         finally:

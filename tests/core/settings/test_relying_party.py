@@ -61,11 +61,11 @@ APPS = {
 }
 
 
-@cases(("name", "good", "bad"), [(name, *values) for name, values in APPS.items()])
-def test_ids_of_native_applications_are_checked(load, name, good, bad):
-    assert getattr(load(**{name: good}), name.removeprefix("AUTH_").lower()) == (good,)
-    for value in bad:
-        assert list(problems(load, **{name: f"{good},{value}"})) == [name], value
+@cases(("name", "valid_id", "invalid_ids"), [(name, *values) for name, values in APPS.items()])
+def test_ids_of_native_applications_are_checked(load, name, valid_id, invalid_ids):
+    assert getattr(load(**{name: valid_id}), name.removeprefix("AUTH_").lower()) == (valid_id,)
+    for value in invalid_ids:
+        assert list(problems(load, **{name: f"{valid_id},{value}"})) == [name], value
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,8 @@ class TestInvalidValues:
         assert f". Write {instead}. " in line or f". Write one such as {instead}. " in line
 
     def test_all_invalid_values_are_reported_together(self, load):
-        bad = {name: values[0] for name, values in INVALID.items()}
-        assert set(problems(load, **bad)) == set(bad)
+        values = {name: values[0] for name, values in INVALID.items()}
+        assert set(problems(load, **values)) == set(values)
 
     @cases(
         "jwk",

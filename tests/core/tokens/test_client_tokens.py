@@ -141,16 +141,16 @@ class TestKeys:
 
     def test_simultaneous_workers_make_one_key(self, worker, database, monkeypatch):
         """No worker generates a key in vain, which takes a tenth of a second."""
-        new_row, generated = openid_keys.new_row, []
+        new_row, rows = openid_keys.new_row, []
 
         def generate(sealer):
-            generated.append(new_row(sealer))
-            return generated[-1]
+            rows.append(new_row(sealer))
+            return rows[-1]
 
         monkeypatch.setattr(openid_keys, "new_row", generate)
         workers = [worker() for _ in range(8)]
         kids = at_once(8, lambda number: workers[number].make_first()[0].kid)
-        assert len(set(kids)) == database.count("openid_keys") == len(generated) == 1
+        assert len(set(kids)) == database.count("openid_keys") == len(rows) == 1
 
     @pytest.mark.parametrize("settings", [{}, {"AUTH_JWT_SECRET": secret("jwt")}], ids=["session", "openid"])
     def test_token_is_refused_once_its_key_is_removed_even_if_cached(self, make_app, settings, database):

@@ -38,9 +38,9 @@ class Service:
             counted_until=_NOW,
             echoes=None,
         )
-        opened = range(len(self._sessions), len(self._sessions) + number)
-        self._sessions |= dict.fromkeys(opened, tokens)
-        return list(opened)
+        numbers = range(len(self._sessions), len(self._sessions) + number)
+        self._sessions |= dict.fromkeys(numbers, tokens)
+        return list(numbers)
 
     def refresh(self, session: int, counter: int) -> int | None:
         """Return the counter of the token that a refresh returns, or None after it has ended the session."""
@@ -81,25 +81,25 @@ def test_none_of_a_thousand_clients_that_lose_responses_is_signed_out(service):
     chance = random.Random(0)
     counters = dict.fromkeys(service.open_sessions(1000), 0)
     for _ in range(3):
-        waiting, loss = list(counters), 0.05
-        while waiting:
-            lost = []
-            for session in waiting:
+        sessions, loss = list(counters), 0.05
+        while sessions:
+            losing = []
+            for session in sessions:
                 answer = service.refresh(session, counters[session])
                 assert answer is not None
                 if chance.random() < loss:
                     service.pass_time(chance.choice([5, 61, 8 * 3600]), session)
-                    lost.append(session)
+                    losing.append(session)
                 else:
                     counters[session] = answer
-            waiting, loss = lost, 0.5
+            sessions, loss = losing, 0.5
         service.pass_time(3600, *counters)
     assert service.count_ended() == 0
 
 
 def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
     """With one store of tokens, each tab sends what it read when it began, in a hundred of the orders."""
-    chance, most = random.Random(0), 0
+    chance, highest = random.Random(0), 0
     for session in service.open_sessions(100):
         newest, read = 0, dict[int, int]()
         steps = [(step, tab) for tab in range(8) for step in ("read", "send")] * 2
@@ -111,10 +111,10 @@ def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
                 newest = max(newest, answer)
             elif step == "read":
                 read.setdefault(tab, newest)
-        for late in read.values():
-            assert service.refresh(session, late) is not None
-        most = max(most, newest)
-    assert most >= 4
+        for token in read.values():
+            assert service.refresh(session, token) is not None
+        highest = max(highest, newest)
+    assert highest >= 4
     assert service.count_ended() == 0
 
 

@@ -29,9 +29,9 @@ def test_token_contains_its_session_and_counter(tokens):
 def test_other_spellings_of_a_token_are_refused(tokens):
     token = tokens.make(SESSION_ID, 7)
     places = [(token[:place], token[place + 1 :]) for place in range(len(token))]
-    changed = {before + letter + after for before, after in places for letter in ALPHABET} - {token}
+    neighbours = {before + letter + after for before, after in places for letter in ALPHABET} - {token}
     others = [*(token + end for end in ("=", " ", "\n", "A")), " " + token, token[:-1], "ä" + token[1:]]
-    for spelling in (*changed, *others, token.swapcase()):
+    for spelling in (*neighbours, *others, token.swapcase()):
         with pytest.raises(InvalidRefreshToken):
             tokens.read(spelling)
 
@@ -57,6 +57,6 @@ def test_secret_key_is_rotated_without_ending_sessions(make_app, alice):
     during, after = (make_app(AUTH_SECRET_KEY=keys).test_client() for keys in (f"{NEW},{OLD}", NEW))
     # Access tokens do not depend on it.
     assert before.on(after).get("/user").status_code == 200
-    refused = before.on(after).refresh()
-    assert_error(refused, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found")
+    response = before.on(after).refresh()
+    assert_error(response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found")
     assert before.on(during).refreshed().on(after).refresh().status_code == 200

@@ -159,8 +159,10 @@ class TestEndOfTheStep:
         assert {audience(racer) for racer in racers} <= {before, after}
         assert len({racer.refresh_token for racer in racers}) == 1
         # Whatever the race gave: a refresh that begins after the change knows of it.
-        late = at_once(50, lambda number: session_of(server, racers[number % 49].on(server).refresh()))
-        assert {audience(racer) for racer in late} == {after}
+        late_sessions = at_once(
+            50, lambda number: session_of(server, racers[number % 49].on(server).refresh())
+        )
+        assert {audience(racer) for racer in late_sessions} == {after}
 
     def test_sign_in_that_waits_for_the_first_verification_lacks_the_step(self, alice, database):
         session = alice.open_session()
@@ -196,7 +198,7 @@ def test_level_of_each_route_decides_whether_the_token_is_accepted(make_app, ali
     sessions = [alice.open_session() for _ in guarded_routes]
     if not has_factor:
         remove_factors(alice, service_role)
-    wrong = []
+    differences = []
     for session, (method, path, view) in zip(sessions, guarded_routes, strict=True):
         ids = {"factor_id": factor.id, "session_id": session.id}
         names = re.findall("{(.+?)}", path)
@@ -213,9 +215,9 @@ def test_level_of_each_route_decides_whether_the_token_is_accepted(make_app, ali
             not has_factor and (level is Level.ENROL or path in removals)
         )
         if (response.status_code == 403 and response.json["error_code"] == "insufficient_aal") is accepts:
-            wrong.append((method, path, level, response.status_code, response.json))
+            differences.append((method, path, level, response.status_code, response.json))
         assert response.status_code != 401, path
-    assert wrong == []
+    assert differences == []
 
 
 class TestKeys:

@@ -99,7 +99,7 @@ class TestRequest:
 
 
 class TestLink:
-    @pytest.mark.parametrize("by", [follow, press], ids=["opened link", "button"])
+    @pytest.mark.parametrize("use_link", [follow, press], ids=["opened link", "button"])
     def test_link_changes_the_address_without_a_sign_in(self, client, alice, outbox, database, use_link):
         # There is no session to give a code for, so the query has only what the fragment says.
         session, other = alice.sign_in(), alice.sign_in()

@@ -202,8 +202,8 @@ OPERATOR_ACTIONS = {
 def test_act_of_an_operator_ends_what_its_size_says(holdings, admin, service_role, action):
     def link(type: str) -> Any:
         body = {"type": type, "email": holdings.person.email}
-        generated = holdings.client.post("/admin/generate_link", json=body, headers=service_role).json
-        return hand_in(holdings.client, type, generated["hashed_token"])
+        response = holdings.client.post("/admin/generate_link", json=body, headers=service_role).json
+        return hand_in(holdings.client, type, response["hashed_token"])
 
     perform, expected = OPERATOR_ACTIONS[action]
     perform(admin, link)

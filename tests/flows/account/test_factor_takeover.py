@@ -184,8 +184,10 @@ class TestLinkOfANotice:
         change_email(client, session, outbox)
         token = outbox.last(alice.email, "email_changed").token
         young_passkey, _row = register(session)
-        for wrong in ({"key": Key(ES256)}, {"counter": 1}, {"challenge": encode(bytes(64))}):
-            assert press(client, "undo", token, **answer(client, token, passkey, **wrong)).status_code == 403
+        for changes in ({"key": Key(ES256)}, {"counter": 1}, {"challenge": encode(bytes(64))}):
+            assert (
+                press(client, "undo", token, **answer(client, token, passkey, **changes)).status_code == 403
+            )
         assert press(client, "undo", token, **answer(client, token, young_passkey)).status_code == 403
         assert press(client, "undo", token, challenge_id="x", credential="").status_code == 403
         statement = "UPDATE factors SET factor_type = 'webauthn' WHERE credential_id = %(id)s"

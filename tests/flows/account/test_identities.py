@@ -255,14 +255,14 @@ def test_old_session_needs_reauthentication_to_link(service, session, outbox, da
     details = (
         "give nonce with the code that GET /reauthenticate sends: this session is too old for this change"
     )
-    for sent in ("", f"&current_password={PASSWORD}"):
-        assert_error(session.get(WITH_GOOGLE + sent), 400, "reauthentication_needed", details=details)
+    for message in ("", f"&current_password={PASSWORD}"):
+        assert_error(session.get(WITH_GOOGLE + message), 400, "reauthentication_needed", details=details)
     session.get("/reauthenticate")
-    sent = outbox.last(kind="reauthentication")
-    response = session.get(f"{WITH_GOOGLE}&nonce={sent.wrong_code}")
+    message = outbox.last(kind="reauthentication")
+    response = session.get(f"{WITH_GOOGLE}&nonce={message.wrong_code}")
     assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
     assert database.count("oauth_flows") == 0
-    assert fragment(link(service, session, "google", nonce=sent.code)) == LINKED
+    assert fragment(link(service, session, "google", nonce=message.code)) == LINKED
 
 
 class TestUnlinking:

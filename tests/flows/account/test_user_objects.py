@@ -45,7 +45,7 @@ def test_nothing_but_a_sign_in_writes_the_place_of_a_user_in_the_order_by_last_s
     set_up(session.refreshed())
     database.run(IDENTITY, id=alice.id)
     assert database.all(PLACE, id=alice.id) == [place]
-    again = alice.sign_in()
+    second_session = alice.sign_in()
     (later_place,) = database.all(PLACE, id=alice.id)
     assert later_place.last_sign_in_at > place.last_sign_in_at
-    assert again.user["user_metadata"] == {"name": "Alice"}
+    assert second_session.user["user_metadata"] == {"name": "Alice"}

@@ -183,13 +183,13 @@ class TestSorting:
     def test_list_is_sorted_as_requested(self, find, query, expected):
         assert names(find(query)) == expected
 
-    @cases("order", ["asc", "desc"])
+    @cases("direction", ["asc", "desc"])
     @cases("sort", ["created_at", "updated_at", "last_sign_in_at"])
-    def test_ties_are_broken_by_id(self, find, database, sort, order):
+    def test_ties_are_broken_by_id(self, find, database, sort, direction):
         database.run(f"UPDATE users SET {sort} = '2026-01-01T00:00:00Z'")
-        query = f"?sort={sort}&order={order}&per_page=1&page="
+        query = f"?sort={sort}&order={direction}&per_page=1&page="
         pages = [find(f"{query}{page}").json["data"][0]["id"] for page in range(1, 6)]
-        assert pages == sorted(set(pages), reverse=order == "desc")
+        assert pages == sorted(set(pages), reverse=direction == "desc")
 
 
 class TestPages:

@@ -149,7 +149,7 @@ class TestSignUp:
 
 
 class TestPasswords:
-    @pytest.mark.parametrize("by", ["link", "code"])
+    @pytest.mark.parametrize("way", ["link", "code"])
     def test_used_recovery_sets_the_password_and_ends_sessions(self, client, generate, alice, database, way):
         before = alice.open_session()
         result = generate("recovery", alice.email, password=NEW_PASSWORD)
@@ -167,7 +167,7 @@ class TestPasswords:
         assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
         assert session.get("/user").status_code == 200
 
-    @pytest.mark.parametrize("by", ["mail", "second link"])
+    @pytest.mark.parametrize("way", ["mail", "second link"])
     def test_recovery_without_a_password_keeps_the_old_one(self, client, generate, alice, outbox, way):
         session = alice.open_session()
         generate("recovery", alice.email, password=NEW_PASSWORD)

@@ -155,7 +155,7 @@ def named_ways(door, client, service_role, alice):
 
 @pytest.mark.parametrize("door", ["API", "command"])
 @pytest.mark.parametrize("age", AGES)
-@pytest.mark.parametrize("how", SESSION_KINDS)
+@pytest.mark.parametrize("session_kind", SESSION_KINDS)
 def test_planted_thing_ends_is_refused_or_is_named(
     service, service_role, alice, google, database, outbox, session_kind, age, door
 ):
@@ -222,11 +222,11 @@ class TestWaysToSignIn:
     ):
         _, passkey = passkeys.register(keys_session(client, parts, alice))
         result = run_command(client.application, "create-admin", alice.email, "--yes")
-        removed = f"passkey {passkey['friendly_name']}"
+        label = f"passkey {passkey['friendly_name']}"
         assert result.exit_code == 0, result.output
-        assert f"Removed, because an administrative key has set it: {removed}\n" in result.stderr
+        assert f"Removed, because an administrative key has set it: {label}\n" in result.stderr
         details = database.value("SELECT details FROM audit_log WHERE action = 'role_changed'")
-        assert details["removed"] == [removed]
+        assert details["removed"] == [label]
 
     def test_command_without_a_terminal_needs_yes(self, client, alice, database):
         result = run_command(client.application, "create-admin", alice.email)
@@ -488,7 +488,7 @@ class TestAddressOfAKey:
         assert promote(client, service_role, alice, role="admin", **body).status_code == 200
         assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
-    @pytest.mark.parametrize("how", ["link", "code"])
+    @pytest.mark.parametrize("way", ["link", "code"])
     def test_address_of_a_keys_link_counts_as_the_keys(self, client, service_role, alice, parts, way):
         key = make_admin_key(parts, "links", name="mailing")
         body = {"type": "email_change", "email": alice.email, "new_email": "mallory@example.com"}

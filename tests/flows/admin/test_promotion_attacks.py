@@ -91,7 +91,7 @@ class TestChains:
         )
 
     @pytest.mark.parametrize(
-        "how",
+        "way",
         ["passkey", "password", "phone code", "recovery", "identity", "id_token", "code of an identity"],
     )
     def test_passkey_of_a_second_session_ends_with_the_promotion(

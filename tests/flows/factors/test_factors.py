@@ -72,8 +72,8 @@ class TestEnrolling:
         session = set_up(alice.open_session(), "Phone")[1]
         assert_error(alice.open_session().post("/factors", json=TOTP), *LOW)
         enrol(session, "Tablet")
-        taken = session.post("/factors", json=TOTP | {"friendly_name": "Phone"})
-        assert_error(taken, 422, "mfa_factor_name_conflict")
+        response = session.post("/factors", json=TOTP | {"friendly_name": "Phone"})
+        assert_error(response, 422, "mfa_factor_name_conflict")
 
     def test_second_factor_that_was_begun_at_aal2_is_not_verified_at_aal1(self, alice):
         low = alice.open_session()
@@ -170,9 +170,9 @@ class TestChallenges:
         assert before + 299 <= expires_at <= time.time() + 301
         assert verify(session, app, app.code(), response.json["id"]).status_code == 200
         assert_error(verify(session, app, app.code(1), response.json["id"]), *EXPIRED)
-        expired = challenge(session, app)
+        expired_id = challenge(session, app)
         database.run("UPDATE factor_challenges SET expires_at = now()")
-        assert_error(verify(session, app, app.code(1), expired), *EXPIRED)
+        assert_error(verify(session, app, app.code(1), expired_id), *EXPIRED)
 
     def test_challenge_of_another_user_factor_or_session_is_refused(self, alice, bob):
         app, session = set_up(alice.open_session())

@@ -130,7 +130,7 @@ REQUEST = {"request_id": "request-7"}
 
 class TestManyRows:
     @cases(
-        ("found", "indexes"),
+        ("filters", "indexes"),
         [
             ({}, {"audit_log_at"}),
             (ONE, {"audit_log_user_id"}),
@@ -151,7 +151,7 @@ class TestManyRows:
         # order.
         assert not plan.sorts or filters.keys() & {"request_id"} or filters == ONE | RARE
 
-    @cases("found", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])
+    @cases("filters", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])
     def test_total_is_counted_from_an_index(self, many, database_url, filters):
         plan = plan_of(database_url, "count_audit", most=100_000, **filters)
         assert plan.read_whole == set()

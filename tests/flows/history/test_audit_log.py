@@ -222,10 +222,10 @@ def test_documentation_lists_exactly_the_recorded_actions():
     code = " ".join(path.read_text() for path in paths if path.name != previous_release.FILE)
     quoted = re.findall(r"""["'][{]?([a-z_]+(?:, ?[a-z_]+)*)[}]?["']""", code)
     words = {word for each in quoted for word in each.replace(" ", "").split(",")}
-    recorded = set(re.findall(r'\brecord\([^\[\]]*?[(,]\s*\["(\w+)"', code))
+    recorded_actions = set(re.findall(r'\brecord\([^\[\]]*?[(,]\s*\["(\w+)"', code))
     document = (root / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
     cells = re.findall(r"^- (`[^:]+`)", document, re.MULTILINE)
     documented = set(re.findall(r"\w+", " ".join(cells)))
-    missing = (recorded | names("acts", "refused") & words) - documented
+    missing = (recorded_actions | names("acts", "refused") & words) - documented
     assert [f"docs/audit.md: the list of actions lacks {action}" for action in missing] == []
     assert documented - words == set()

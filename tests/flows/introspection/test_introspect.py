@@ -184,12 +184,12 @@ class TestClients:
         token, owner = token_and_owner
         claims = claims_of(token)
         members = {name: claims[name] for name in ("sub", "aud", "client_id", "scope", "session_id")}
-        expired = parts.client_tokens.issue(members, issued_at=claims["iat"] - 3600, lifetime=3600)
+        expired_token = parts.client_tokens.issue(members, issued_at=claims["iat"] - 3600, lifetime=3600)
         refresh_token = parts.client_refresh_tokens.make(claims["session_id"], 0)
-        foreign = parts.client_tokens.issue(
+        foreign_token = parts.client_tokens.issue(
             members | {"client_id": make_client(database).id}, issued_at=claims["iat"], lifetime=60
         )
-        for other in (expired, refresh_token, foreign):
+        for other in (expired_token, refresh_token, foreign_token):
             assert_ok(introspect(other), INACTIVE)
         owner.post(client, "/oauth/revoke", token=token)
         for answer in (introspect(token), owner.post(client, "/introspect", token=token)):

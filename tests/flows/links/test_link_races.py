@@ -207,7 +207,7 @@ class TestRacesWithRequestsThatVoidLinks:
         return request_of
 
     @pytest.mark.parametrize("name", VOIDING)
-    @pytest.mark.parametrize("by", ["link", "code"])
+    @pytest.mark.parametrize("way", ["link", "code"])
     def test_link_or_code_fails_after_a_request_that_voids_it(
         self, alice, session, message, database, race, void, name, way
     ):
@@ -234,7 +234,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert session.get("/user").status_code in (401, 403)
         assert session.refresh().status_code == 400
 
-    @pytest.mark.parametrize("order", [0, 1])
+    @pytest.mark.parametrize("first_index", [0, 1])
     def test_sign_up_is_not_replaced_by_another_around_its_link(
         self, client, outbox, database, race, first_index
     ):
@@ -249,7 +249,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert sign_in(client, DAVE).status_code == 200
         assert sign_in(client, DAVE, NEW_PASSWORD).status_code == 401
 
-    @pytest.mark.parametrize("order", [0, 1])
+    @pytest.mark.parametrize("first_index", [0, 1])
     def test_first_of_confirming_and_declining_a_sign_up_wins(
         self, client, outbox, database, race, first_index
     ):

@@ -35,9 +35,9 @@ def visitor(app) -> Visitor:
 def ask(service_role, mailbox, alice):
     """Ask for a link, and return it as it is in the mail or the response."""
 
-    def ask(client, request, headers=None, **body):
-        url, members = request.partition(" ")[0], REQUESTS[request] | body
-        credentials = {} if request == "/recover" else service_role
+    def ask(client, link_request, headers=None, **body):
+        url, members = link_request.partition(" ")[0], REQUESTS[link_request] | body
+        credentials = {} if link_request == "/recover" else service_role
         response = client.post(url, json=members, headers=credentials | (headers or {}))
         assert response.status_code == 200, response.text
         return response.json.get("action_link") or mailbox.link_for(members["email"])
@@ -58,26 +58,26 @@ def open_as_program(client, link):
 
 
 class TestAsked:
-    @pytest.mark.parametrize("what", REQUESTS)
-    @pytest.mark.parametrize("lead", [press_button, open_as_program])
-    def test_link_signs_the_client_in_on_our_page(self, client, ask, database, request, use_link):
-        response = use_link(client, ask(client, request))
-        assert (response.status_code, response.location) == (303, JOIN if "invite" in request else PAGE)
+    @pytest.mark.parametrize("link_request", REQUESTS)
+    @pytest.mark.parametrize("use_link", [press_button, open_as_program])
+    def test_link_signs_the_client_in_on_our_page(self, client, ask, database, link_request, use_link):
+        response = use_link(client, ask(client, link_request))
+        assert (response.status_code, response.location) == (303, JOIN if "invite" in link_request else PAGE)
         assert "latchkey=" in response.headers["Set-Cookie"]
         assert (database.count("sessions"), database.count("browser_sessions")) == (1, 1)
         assert database.count("authorization_codes") == 0
 
-    @pytest.mark.parametrize("what", REQUESTS)
-    def test_application_with_its_own_page_gets_the_tokens(self, make_app, client, ask, request):
-        kind = "recovery" if "recover" in request else "invite"
-        dialect_response = press_button(client, ask(client, request, DIALECT))
+    @pytest.mark.parametrize("link_request", REQUESTS)
+    def test_application_with_its_own_page_gets_the_tokens(self, make_app, client, ask, link_request):
+        kind = "recovery" if "recover" in link_request else "invite"
+        dialect_response = press_button(client, ask(client, link_request, DIALECT))
         assert fragment(dialect_response, APPLICATION) == tokens_for(kind)
         if kind == "recovery":
-            response = press_button(client, ask(client, request, redirect_to=ALLOWED))
+            response = press_button(client, ask(client, link_request, redirect_to=ALLOWED))
             assert fragment(response, ALLOWED) == tokens_for(kind)
             client_without_pages = make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false").test_client()
             assert fragment(
-                press_button(client_without_pages, ask(client_without_pages, request)), APPLICATION
+                press_button(client_without_pages, ask(client_without_pages, link_request)), APPLICATION
             ) == tokens_for(kind)
 
 

@@ -81,7 +81,9 @@ def assert_void(client, outbox, kind):
 
 
 class TestDoors:
-    @pytest.mark.parametrize("spelled", [PRESENT, OTHER_SPELLINGS], ids=["same spelling", "another spelling"])
+    @pytest.mark.parametrize(
+        "addresses", [PRESENT, OTHER_SPELLINGS], ids=["same spelling", "another spelling"]
+    )
     @pytest.mark.parametrize("kind", PENDING)
     def test_present_address_withdraws_the_change_and_voids_its_link_and_code(
         self, client, session, alice, ask, put, outbox, pending_changes, kind, addresses

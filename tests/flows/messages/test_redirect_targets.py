@@ -114,7 +114,7 @@ def leads_to(response, target=SITE):
 class TestCreatingALink:
     """A target that is not allowed is replaced with the default when the link is made."""
 
-    @pytest.mark.parametrize("by", ["body", "query"])
+    @pytest.mark.parametrize("place", ["body", "query"])
     @pytest.mark.parametrize("route", ROUTES)
     def test_allowed_target_is_kept_and_others_are_replaced(self, client, ask, database, route, place):
         if route == "/resend signup":
@@ -205,7 +205,7 @@ class TestOpeningALink:
             assert list(query(follow(client, "magiclink", token, redirect_to=target), SITE)) == ["code"]
             database.run("UPDATE one_time_tokens SET spent_at = NULL")
 
-    @pytest.mark.parametrize("use", [follow, press])
+    @pytest.mark.parametrize("use_link", [follow, press])
     def test_allowed_target_is_used_and_the_site_is_the_default(self, client, link, use_link):
         assert leads_to(use_link(client, "magiclink", link()))
         for target in GOOD.split():

@@ -86,7 +86,7 @@ class Work:
         """Return the result of an action, and what it has cost."""
         before = self._count()
         result = action()
-        return result, tuple(now - then for now, then in zip(self._count(), before, strict=True))
+        return result, tuple(after - before for after, before in zip(self._count(), before, strict=True))
 
 
 class TestResponse:

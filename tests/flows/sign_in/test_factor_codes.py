@@ -38,15 +38,15 @@ class Codes:
 
 
 @pytest.fixture
-def at(app):
+def client_at(app):
     """Return a function that makes a client in a network."""
 
-    def at(network, app=app):
+    def client_at(network, app=app):
         client = app.test_client()
         client.environ_base["REMOTE_ADDR"] = network
         return client
 
-    return at
+    return client_at
 
 
 @pytest.fixture

@@ -84,8 +84,8 @@ class TestPassword:
         create_dave(password=password, email_confirm=True)
         assert sign_in(client, DAVE["email"], password).status_code == 200
         middle = password[: length // 2] + "?" + password[length // 2 + 1 :]
-        wrong = {password[:-1], password[:-1] + "?", password[:72], "?" + password[1:], middle}
-        for other in wrong - {password}:
+        wrong_passwords = {password[:-1], password[:-1] + "?", password[:72], "?" + password[1:], middle}
+        for other in wrong_passwords - {password}:
             assert_invalid_credentials(sign_in(client, DAVE["email"], other))
 
     @pytest.mark.parametrize(

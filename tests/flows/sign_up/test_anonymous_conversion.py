@@ -133,14 +133,14 @@ class TestTakenAddress:
     def test_answer_about_a_taken_address_is_that_about_a_free_one_and_the_owner_is_told(
         self, client, owner, visitor, outbox, database
     ):
-        taken = visitor.put("/user", json={"email": DAVE})
+        taken_answer = visitor.put("/user", json={"email": DAVE})
         # No link, neither now nor later.
         client.post("/resend", json={"type": "email_change", "email": DAVE})
         assert (outbox.kinds(), database.count("one_time_tokens")) == ([("signup_attempt", DAVE)], 0)
-        free = sign_up_anonymously(client).put("/user", json={"email": "free@example.com"})
+        free_answer = sign_up_anonymously(client).put("/user", json={"email": "free@example.com"})
         names = ("created_at", "updated_at", "email_change_sent_at", "last_sign_in_at")
         others = {"id": A_UUID, "new_email": DAVE} | dict.fromkeys(names, A_TIMESTAMP)
-        assert_ok(taken, free.json | others)
+        assert_ok(taken_answer, free_answer.json | others)
         assert visitor.get("/user").json["new_email"] == DAVE
 
     def test_address_that_is_taken_meanwhile_is_refused_and_a_taken_phone_sends_nothing(

@@ -112,12 +112,12 @@ class TestTakenAddress:
     ):
         session = session_of(client, channel.sign_in(client))
         before = database.everything(*ROWS)
-        taken = client.post(
+        taken_response = client.post(
             "/signup", json=channel.body | {"password": NEW_PASSWORD, "data": {"name": "Mallory"}}
         )
-        assert_ok(taken, channel.signed_up_user(user_metadata={"name": "Mallory"}), 201)
-        assert taken.json["id"] != owner["id"]
-        user_response = client.get(f"/admin/users/{taken.json['id']}", headers=service_role)
+        assert_ok(taken_response, channel.signed_up_user(user_metadata={"name": "Mallory"}), 201)
+        assert taken_response.json["id"] != owner["id"]
+        user_response = client.get(f"/admin/users/{taken_response.json['id']}", headers=service_role)
         assert_error(user_response, 404, "user_not_found")
         assert database.everything(*ROWS) == before
         assert session.get("/user").status_code == 200
@@ -126,9 +126,9 @@ class TestTakenAddress:
         by_mail = channel is BY_EMAIL
         assert messages == ([("signup_attempt", channel.address, None, None)] if by_mail else [])
         assert outbox.suppressed() == (0 if by_mail else 1)
-        free = client.post("/signup", json=channel.body | {channel.name: channel.free})
-        assert list(free.json) == list(taken.json)
-        assert list(free.headers.keys()) == list(taken.headers.keys())
+        free_response = client.post("/signup", json=channel.body | {channel.name: channel.free})
+        assert list(free_response.json) == list(taken_response.json)
+        assert list(free_response.headers.keys()) == list(taken_response.headers.keys())
 
     @pytest.mark.parametrize("setting", REVEALING)
     def test_taken_address_is_409_if_settings_reveal_it(self, make_app, channel, owner, database, setting):

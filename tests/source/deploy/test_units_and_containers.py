@@ -59,12 +59,12 @@ def test_settings_of_the_containers_are_not_committed():
 
 
 def test_image_has_neither_secrets_nor_state_of_the_checkout():
-    ignored = (CHECKOUT / ".containerignore").read_text().splitlines()
-    generated = (CHECKOUT / ".gitignore").read_text().splitlines()
-    patterns = {each.strip("/") if each[0] == "/" else f"**/{each.strip('/')}" for each in generated}
-    assert {".git", ".env", ".venv", "var", SETTINGS} <= set(ignored)
+    container_ignored = (CHECKOUT / ".containerignore").read_text().splitlines()
+    git_ignored = (CHECKOUT / ".gitignore").read_text().splitlines()
+    patterns = {each.strip("/") if each[0] == "/" else f"**/{each.strip('/')}" for each in git_ignored}
+    assert {".git", ".env", ".venv", "var", SETTINGS} <= set(container_ignored)
     # Linters and tests write to the others during a build.
-    assert {each for each in patterns if not each.startswith("tests/")} - set(ignored) == set()
-    assert (CHECKOUT / ".dockerignore").read_text().splitlines() == ignored
+    assert {each for each in patterns if not each.startswith("tests/")} - set(container_ignored) == set()
+    assert (CHECKOUT / ".dockerignore").read_text().splitlines() == container_ignored
     lines = (DEPLOY / "Containerfile").read_text().splitlines()
     assert lines.index("USER latchkey") < lines.index('CMD ["serve"]')
