@@ -1,4 +1,4 @@
-"""What the rules say about applications, a sentence and an example each."""
+"""The rules about applications, a sentence and an example each."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

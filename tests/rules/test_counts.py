@@ -1,4 +1,4 @@
-"""What record_verdict and take_from_windows count (rules 28, 29 and 31)."""
+"""The counts of record_verdict and take_from_windows (rules 28, 29 and 31)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What must not change while a token hook is asked: auth/rules/deciding.py."""
+"""Columns that must not change while a token hook is asked: auth/rules/deciding.py."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What is sent to an address (rules 23, 24 and 31), a sentence and an example each."""
+"""Messages to an address (rules 23, 24 and 31), a sentence and an example each."""
 
 from dataclasses import replace
 from typing import Any

@@ -245,7 +245,7 @@ def test_nothing_waits_for_a_provider_or_a_hook_inside_a_transaction():
 
 
 def test_statements_that_lock_several_users_lock_them_by_their_id():
-    """Without an order, two of them wait for each other; SKIP LOCKED does not wait."""
+    """Two statements that lock in no order wait for each other; SKIP LOCKED does not wait."""
     several = matching_bodies(
         r"FROM users( AS u)?\s+WHERE (u\.)?id (= ANY|IN) \([^;]*FOR (NO KEY )?UPDATE\b(?! OF \w+ SKIP| SKIP)"
     )

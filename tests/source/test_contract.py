@@ -249,7 +249,7 @@ def test_components_of_two_kinds_share_a_name_only_if_they_are_one_type():
 
 
 def test_choices_between_schemas_are_those_that_generated_clients_can_make():
-    """They lose the members beside a choice, take the first that has its required members, and refuse two of
+    """Generated clients lose the members beside a choice, take the first that has its required members, and refuse two of
     `oneOf`.
     """
     objects = [node for node in nodes(CONTRACT) if {"anyOf", "oneOf"} & set(node)]

@@ -122,7 +122,7 @@ def test_core_and_delivery_do_not_import_flask():
     assert [name for name in modules if packages[name] & web] == []
 
 
-# What a request is known by.
+# Names by which modules reach the current request or its application.
 REQUEST = {
     "current_app", "current_asked", "current_g", "current_parts", "current_request", "g", "latchkey", "request",
 }  # fmt: skip

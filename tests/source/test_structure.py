@@ -260,7 +260,7 @@ def place_of(setting: str) -> str:
 
 
 def test_docs_settings_shows_the_defaults(tmp_path, monkeypatch):
-    """It shows the defaults in code; others are empty, generated or computed."""
+    """The page shows the defaults in code; others are empty, generated or computed."""
     defaults = {
         name: cells[0].strip("`") for name, cells in table("settings.md").items() if cells[0].startswith("`")
     }

@@ -58,7 +58,7 @@ def test_plan_of_a_statement_prepared_with_organizations_off_has_no_part_for_the
 
 def test_lock_of_users_is_not_planned_at_each_execution(parts, alice):
     """Postgres keeps a plan after five executions, unless it takes plans with the values for much cheaper."""
-    # As in a service; the Postgres of the tests keeps every plan. The pool lends this connection to each request.
+    # This is the mode of a service; the Postgres of the tests keeps every plan. The pool lends this connection to each request.
     _run(parts, "SET plan_cache_mode = auto")
     before = dict(_run(parts, PLANNED))
     session = alice.sign_in()

@@ -199,7 +199,7 @@ class TestGrants:
         owner = owned()
         requests = as_role(owner, make_role("own_requests"))
         schema.apply(owner, requests_url=requests)
-        # Without pending steps, a service starts without the owner.
+        # A service starts without the owner if no step is pending.
         assert schema.apply(requests) == []
         run(owner, "UPDATE schema_version SET functions_digest = NULL")
         with pytest.raises(psycopg2.ProgrammingError) as raised:

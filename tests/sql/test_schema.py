@@ -73,7 +73,7 @@ class TestNewDatabase:
     def test_concurrent_starts_create_the_newest_schema_once(self, new_database):
         url = new_database()
         steps = chain.from_iterable(at_once(6, lambda _: schema.apply(url)))
-        # Without migrations, and without an extension.
+        # A new database needs neither migrations nor an extension.
         assert sorted(steps) == sorted(NEW)
         assert execute(url, "SELECT version FROM schema_version") == [(schema.NEWEST,)]
         assert execute(url, "SELECT extname FROM pg_extension") == [("plpgsql",)]
@@ -142,7 +142,7 @@ class TestMigrations:
 
     def test_restored_schema_that_this_release_can_use_gets_its_grants(self, owned, make_role, newer):
         owner = owned(name="restoring_owner")
-        # Without the role of requests: a backup has no grants.
+        # A backup has no grants, so there is no role of requests yet.
         newer(owner)
         # A newer release may drop these, which this one kept for the release before.
         execute(owner, "DROP TABLE probes; DROP FUNCTION record_import")

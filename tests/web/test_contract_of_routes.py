@@ -39,7 +39,7 @@ def test_responses_have_the_headers_of_their_kind(whole_app):
     for name, operation in OPERATIONS.items():
         for status, response in operation.responses().items():
             headers = set(response["headers"]) - {"Link", "X-Total-Count", "Set-Cookie"}
-            # What the proxy takes over.
+            # Headers that the proxy takes over.
             headers -= {each for each in headers if each.startswith("Remote-")} | {"Cookie"}
             expected = expected_headers(status, response, name in limited)
             differences += [(name, status, headers ^ expected)] if headers != expected else []

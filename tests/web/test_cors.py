@@ -98,7 +98,7 @@ def test_preflight_repeats_nothing_but_names_of_headers(listing, header_names):
     assert public.headers["Access-Control-Allow-Headers"] == ""
 
 
-# With answers of several kinds, also to the wrong method.
+# Methods and paths whose answers are of several kinds, with wrong methods.
 AUTHORIZATION = [
     *((method, path) for path in ("/authorize", "/oauth/authorize") for method in ("GET", "POST", "PUT")),
     *((method, path) for path in ("/callback", "/oauth/continue") for method in ("GET", "PUT")),

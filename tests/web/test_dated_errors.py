@@ -85,7 +85,7 @@ def as_user(caller: Caller, method: str, path: str, body: Any = None) -> Any:
     return caller.send(method, path, body, caller.person().open_session())
 
 
-# What the service refuses, by the error_code and what is special about it.
+# Requests that the service refuses, by the error_code and the case.
 REFUSED: dict[str, Callable[[Caller], Any]] = {
     "invalid_credentials": lambda c: c.token("password", email=c.person().email, password=WRONG_PASSWORD),
     "email_not_confirmed": lambda c: [c.send("POST", "/signup", NEW), c.token("password", **NEW)][-1],

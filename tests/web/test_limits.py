@@ -286,7 +286,7 @@ def test_service_role_key_has_no_other_limit(limited, service_role, alice):
     for path in ("/admin/users", f"/admin/users/{alice.id}"):
         assert limits(client.get(path, headers=service_role)) is None
     assert limits(client.put(f"/admin/users/{alice.id}", json={}, headers=service_role)) is None
-    # It does not lift those of public routes.
+    # The key does not lift the limits of public routes.
     answers = [ask(client, "POST", "/login-admin", headers=service_role) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [400, 429]
 
@@ -313,7 +313,7 @@ def test_settings_endpoint_shows_the_configured_limits(limited):
 
 
 class TestLimitsDisabled:
-    """With AUTH_RATE_LIMITS_ENABLED=false, as in all other tests."""
+    """AUTH_RATE_LIMITS_ENABLED is false, as in all other tests."""
 
     def test_requests_are_not_counted(self, client, alice, service_role, database):
         session = alice.open_session()

@@ -1,5 +1,5 @@
-"""Who may change what: the table of docs/security.md, held against the rule that decides, and against
-each path of the API and the pages that asks it.
+"""Who may change what: the table of docs/security.md, compared with the rule that decides, and with
+each request of the API and the pages that asks the rule.
 """
 
 import functools
@@ -40,7 +40,7 @@ PROOFS = {
 }
 RECENT, OLD, NEVER = "3 days", "8 days", None
 KINDS = ("email", "phone", "identity", "factor", "passkey")
-# What the words of the table mean: verb, kind, and the age of the credential.
+# The words of the table: verb, kind, and the age of the credential.
 CHANGES: dict[str, list[tuple[str, str, str | None]]] = {
     "change metadata": [("change", "metadata", NEVER)],
     "change password": [("change", "password", NEVER)],

@@ -60,7 +60,7 @@ def test_peer_is_the_client_without_a_proxy(recorded_address, peer):
         (1, "[2001:db8::1]", "2001:db8::1"),
         (1, "fe80::1%eth0", "fe80::1"),
         (1, f"  {HOME}  ", HOME),
-        # Without the header, the peer.
+        # The peer is the client if there is no header.
         *((1, None, PROXY), (1, "", PROXY), (2, None, PROXY)),
         *((1, garbage, None) for garbage in GARBAGE),
     ],

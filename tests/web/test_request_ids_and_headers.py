@@ -104,7 +104,7 @@ def sign_up(*headers: bytes, body: bytes = b"") -> bytes:
 
 
 CHUNKED = b"Transfer-Encoding: chunked"
-# What the server refuses, with the statuses that it may have.
+# Requests that the server refuses, with the statuses that these may have.
 MALFORMED = {
     "no HTTP": (b"nonsense\r\n\r\n", {400}),
     "another HTTP": (b"GET /health HTTP/9.9\r\n\r\n", {400, 505}),

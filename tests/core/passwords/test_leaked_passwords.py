@@ -157,7 +157,7 @@ class TestSigningIn:
         assert (refreshed.status_code, "weak_password" in refreshed.json) == (200, False)
 
     def test_refused_sign_in_tells_nothing_about_leaks(self, guarded, make_app, alice, database):
-        """Neither with a leaked wrong password, nor with a right one whose verdict must not be revealed."""
+        """The password is leaked and wrong, or right and its verdict must not be revealed."""
         settings = {
             "AUTH_PASSWORD_LEAKED_FILE": guarded.extensions[
                 EXTENSION

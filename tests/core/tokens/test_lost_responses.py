@@ -98,7 +98,7 @@ def test_none_of_a_thousand_clients_that_lose_responses_is_signed_out(service):
 
 
 def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
-    """With one store of tokens, each tab sends what it read when it began, in a hundred of the orders."""
+    """The tabs share one store. Each sends the token that it read when it began, in a hundred of the orders."""
     chance, highest = random.Random(0), 0
     for session in service.open_sessions(100):
         newest, read = 0, dict[int, int]()

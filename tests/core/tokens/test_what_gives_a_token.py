@@ -1,6 +1,4 @@
-"""What gives a token now: sessions, sessions of applications, and API keys, at each door, after whatever happens
-to their user. Rows are changed where the API would end them too, because only the verdict is tested here.
-"""
+"""Sessions, sessions of applications, and API keys give a token, or do not, after whatever happens to their user. Rows are changed where the API would end them too, because only the verdict is tested here."""
 
 import pytest
 

@@ -214,7 +214,7 @@ class TestUndo:
         assert_error(sign_in(client, MALLORY), 401, "invalid_credentials")
         response = client.get(f"/admin/users/{alice.id}", headers=service_role)
         assert_ok(response, expected_user(alice, alice.email))
-        # It works once.
+        # The link works once.
         before = database.everything("users", "identities", "sessions", "outbox")
         for use_link in (follow, press):
             assert fragment(use_link(client, "undo", undo_token)) == EXPIRED

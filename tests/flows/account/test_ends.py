@@ -27,7 +27,7 @@ EVERYTHING = OWN | OTHER | USERS
 
 
 class Holdings:
-    """What a user holds: in two sessions their applications and clients, codes that were not redeemed, and a
+    """Holdings of a user: in two sessions their applications and clients, codes that were not redeemed, and a
     grant, an API key and a link. `own` is the session that acts.
     """
 

@@ -94,7 +94,7 @@ class TestChanges:
         assert session.put("/user", json={"phone": PHONE}).status_code == 200
 
     def test_anonymous_user_gets_no_address_outside(self, make_app, service_role, database, listing_client):
-        """Such users are older than the setting."""
+        """The anonymous user is older than the setting."""
         visitor = sign_up_anonymously(make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()).on(
             listing_client
         )

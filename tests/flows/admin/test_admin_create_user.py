@@ -115,7 +115,7 @@ class TestPasswordHash:
                 "pbkdf2_sha1$1$salt$é",
                 "scrypt$0$salt$8$1$b",
             ),
-            # It would take too long.
+            # A hash that would take too long.
             f"$argon2id$v=19$m=65536,t=99,p=1$c29tZXNhbHRzb21lc2FsdA${'A' * 43}",
         ],
     )

@@ -124,7 +124,7 @@ class TestFirstProof:
 
 
 class TestAddressesInTheDialect:
-    """As GoTrue, and without a proof (rules 7, 10 and 46)."""
+    """The dialect confirms addresses as GoTrue does, but proves none (rules 7, 10 and 46)."""
 
     NEW: ClassVar = {"email": "new@example.com", "phone": "+4915112345678"}
 

@@ -301,7 +301,7 @@ def test_key_that_ends_while_its_act_waits_changes_nothing(world, database, serv
 
 
 def test_key_changes_users_below_administrators(world, database):
-    """It does what its scopes name: a user keeps another way to sign in, or gets the new address confirmed."""
+    """The key does what its scopes name: a user keeps another way to sign in, or gets the new address confirmed."""
     key, alice = world.key("users:write"), world.people["alice"]
 
     def change(**body: Any) -> int:

@@ -24,9 +24,9 @@ from tests.support.users import MALLORY, NEW_PASSWORD, Person, register, session
 pytest_plugins = ["tests.support.oauth_fixtures"]
 PLANTED = "Planted-Horse-1"
 CODES = {"email": "email", "phone": "sms"}
-# What a session can plant that signs in, or is a step of it, by its type among `ways_to_sign_in`.
+# Ways to sign in, and steps of it, that a session can plant, by their types among `ways_to_sign_in`.
 WAYS = ("password", "totp", "passkey", "recovery_codes", "identity")
-# What it can plant that ends with every promotion.
+# Other holdings that a session can plant; they end with every promotion.
 HOLDINGS = ("api_key", "grant", "code", "device", "invitation", "press", "pending_change", "undo", "network")
 # Rows from before 0.7.1 do not say by whom something was set.
 _UNKNOWN = (
@@ -69,7 +69,7 @@ def keys_session(client, parts, person):
 
 
 class Planted:
-    """What a session of Alice's has planted, and whether it still works."""
+    """Ways and holdings that a session of Alice's has planted, and whether they still work."""
 
     def __init__(self, service, alice, database, outbox, session_kind):
         self.client, self.alice, self.database = service.client, alice, database
@@ -315,7 +315,7 @@ class TestPasswordOfAKey:
     def test_password_stays_a_keys_when_a_session_of_a_node_of_0_7_0_changes_it(
         self, client, service_role, alice, parts, database
     ):
-        """Such a node marks no session."""
+        """A node of 0.7.0 marks no session."""
         key = make_admin_key(parts, "users:write")
         client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
         session = alice.sign_in(PLANTED, client)

@@ -88,7 +88,7 @@ class TestMessages:
         }
         assert link in text
         assert CODE in text
-        # It is stored encrypted.
+        # The message is stored encrypted.
         everything = str(database.everything())
         assert database.count("dev_inbox") == 1
         assert TOKEN not in everything

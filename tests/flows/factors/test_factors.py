@@ -78,7 +78,7 @@ class TestEnrolling:
     def test_second_factor_that_was_begun_at_aal2_is_not_verified_at_aal1(self, alice):
         low = alice.open_session()
         second = enrol(session := set_up(low)[1])
-        # With the access token from before the session was raised.
+        # This access token is from before the session was raised.
         assert_error(verify(low, second), *LOW)
         assert_error(alice.open_session().post(f"/factors/{second.id}/challenge"), *GONE)
         assert verify(session, second).status_code == 200

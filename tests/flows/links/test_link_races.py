@@ -270,7 +270,7 @@ class TestRacesWithRequestsThatVoidLinks:
 
     @pytest.mark.parametrize(("kind", "address"), [("email", NEW_EMAIL), ("phone", PHONE)])
     def test_requests_for_a_change_do_not_deadlock(self, make_app, alice, outbox, database, kind, address):
-        """Both lock the count of messages to the new address, and Alice's row."""
+        """Both requests lock the count of messages to the new address, and Alice's row."""
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_MESSAGES="100 per minute")
         session = alice.sign_in(client=app.test_client())
         assert session.put("/user", json={kind: address}).status_code == 200

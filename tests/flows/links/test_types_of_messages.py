@@ -65,7 +65,7 @@ class TestEachPurpose:
     def test_wrong_codes_cost_and_count_the_same_with_all_types(
         self, client, send_message, database, parts, purpose
     ):
-        """So does the right code with a type that does not accept it."""
+        """The right code counts as a wrong one with a type that does not accept it."""
         message = send_message()
         if message.code is None:
             message = Sent(**vars(message) | {"code": "000000"})

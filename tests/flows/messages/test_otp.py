@@ -53,7 +53,7 @@ class TestCode:
         response = type_in(client, "sms", spelling.strip(), message.code)
         assert_signed_in(client, response, phone_user(PHONE, id=phil_id, **expected))
 
-    # Without a link, a code challenge is ignored.
+    # A code challenge is ignored, as there is no link.
     @pytest.mark.parametrize("body", [{}, WITH_CHALLENGE, {"create_user": True, "data": {"name": "Dave"}}])
     def test_unknown_number_is_sent_a_code_that_creates_a_user(self, client, ask, database, body):
         message = ask(**body)

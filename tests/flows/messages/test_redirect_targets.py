@@ -56,7 +56,7 @@ ROUTES = {
 def app(make_app):
     allowed = ",".join(ALLOWED.split())
     app = make_app(**PUBLIC, AUTH_REDIRECT_ALLOW_LIST=allowed)
-    # Without the check against the contract, which takes long for thousands of responses.
+    # This client does not check the contract, which would take long for thousands of responses.
     app.test_client_class = FlaskClient
     return app
 

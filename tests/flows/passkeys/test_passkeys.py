@@ -215,7 +215,7 @@ class TestSignIn:
         assert_wrong_signature(sign_in_response(client, other))
 
     def test_passkey_does_not_sign_in_as_another_user(self, client, authenticator, mallory):
-        """With the victim's user handle, or the victim's credential id and the attacker's key."""
+        """The attacker sends the victim's user handle, or the victim's credential id with the own key."""
         mallorys, _ = register(mallory.open_session())
         alices_passkey = authenticator.passkeys[0]
         for changes in ({"user_handle": alices_passkey.user_handle}, {"credential_id": alices_passkey.id}):

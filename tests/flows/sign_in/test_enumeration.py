@@ -94,7 +94,7 @@ class TestResponse:
     def test_response_is_the_same_for_each_state(
         self, client, addresses_by_state, parts, database, hashes, name
     ):
-        """So are statements, commits and hashes: one transaction writes a message, to be sent or not."""
+        """Statements, commits and hashes are the same, too: one transaction writes a message, to be sent or not."""
         field, work = REQUESTS[name][2], Work(parts, database, hashes)
         outcomes = {
             state: work.of(lambda address=addresses[field]: answer_of(client, name, address))

@@ -247,7 +247,7 @@ class TestKnownNetworks:
     ("method", "path", "body"), [("PUT", "/user", CHANGE), ("POST", "/reauthenticate", {})]
 )
 def test_wrong_current_passwords_are_limited(limited, alice, database, hashes, method, path, body):
-    """They count like failed sign-ins."""
+    """Wrong current passwords count like failed sign-ins."""
     client = limited(LOGIN_FAILURES="3 per 15 minutes", USER_CHANGES="100 per minute")
     session = alice.sign_in().on(client)
     database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
