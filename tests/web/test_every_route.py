@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from auth.api import sign_in as token
+from auth.api import sign_in
 from auth.core import settings
 from auth.web import limits
 from auth.web.context import EXTENSION
@@ -101,7 +101,9 @@ def test_two_operations_never_share_a_window_and_all_routes_of_one_do(whole_app)
 def grants_of(app) -> Mapping[str, Any]:
     """Return the views of the grants of POST /token, also of those that extensions add."""
     return dict(
-        chain(token.GRANTS.items(), *(each.grants().items() for each in app.extensions[EXTENSION].extensions))
+        chain(
+            sign_in.GRANTS.items(), *(each.grants().items() for each in app.extensions[EXTENSION].extensions)
+        )
     )
 
 
@@ -120,4 +122,4 @@ def test_every_grant_is_limited_or_counted_by_its_statement(whole_app):
     counts = {name: route_of(grant).limits for name, grant in grants_of(whole_app).items()}
     assert len(counts) > 3
     assert all(counts.values())
-    assert {*chain(*counts.values())} == {*route_of(token.token).limits}
+    assert {*chain(*counts.values())} == {*route_of(sign_in.token).limits}

@@ -37,7 +37,7 @@ KIB_BY_ENDPOINT = {
     **dict.fromkeys(("token.token", "introspect.introspect", "openid.revoke"), 32),
     **dict.fromkeys(("signup.signup", "user.update_user", "admin.create_user", "admin.update_any_user"), 64),
     **dict.fromkeys(("admin.generate_link", "admin.invite", "console.user_actions.submit_metadata"), 64),
-    **{f"console.bulk.submit_{act}": 64 for act in ("end_sessions", "ban", "delete", "invite_list")},
+    **{f"console.bulk.submit_{action}": 64 for action in ("end_sessions", "ban", "delete", "invite_list")},
 }
 TOO_LARGE = {16: "TooLarge", 32: "TooLargeForTokens", 64: "TooLargeForMetadata"}
 

@@ -35,11 +35,10 @@ def id_token(parts, algorithm="RS256", **claims):
     return parts.client_tokens.id_token(all_claims, issued_at=int(time.time()), algorithm=algorithm)
 
 
-def refuses(read, *tokens):
+def assert_refused(read, *tokens):
     for token in tokens:
         with pytest.raises(InvalidAccessToken):
             read(token)
-    return True
 
 
 def header_of(token):
@@ -82,11 +81,11 @@ def test_published_keys_verify_tokens_of_clients(make_app, settings, algorithms)
 class TestOtherTokens:
     def test_each_kind_is_refused_where_another_is_expected(self, parts, alice):
         session_token, client_token, hint = alice.open_session().access_token, issue(parts), id_token(parts)
-        assert refuses(parts.client_tokens.verify, session_token, hint)
-        assert refuses(
+        assert_refused(parts.client_tokens.verify, session_token, hint)
+        assert_refused(
             parts.client_tokens.read_hint, session_token, client_token, id_token(parts, session_id=USER)
         )
-        assert refuses(parts.access_tokens.verify, client_token, hint)
+        assert_refused(parts.access_tokens.verify, client_token, hint)
 
     def test_forged_and_altered_tokens_are_refused(self, parts):
         parts.openid_keys.make_first()
@@ -113,7 +112,7 @@ class TestOtherTokens:
             forged += [f"{encode(header | {'kid': kid})}.{payload}.{signature}" for kid in ("", "x", None, 1)]
             forged += [f"{encode(header)}.{encode(claims | {'sub': CLIENT})}.{signature}"]
             forged += ["", "..", "x.y.z", token + "=", f" {token}", token + ".x"]
-            assert refuses(read, *forged)
+            assert_refused(read, *forged)
 
     @cases(
         ("changes", "typ"),
@@ -129,7 +128,7 @@ class TestOtherTokens:
         claims = jwt.decode(issue(parts), options={"verify_signature": False}) | changes
         payload = {name: value for name, value in claims.items() if value is not None}
         token = jwt.encode(payload, key.signing_key, key.algorithm, {"typ": typ, "kid": key.kid})
-        assert refuses(parts.client_tokens.verify, token)
+        assert_refused(parts.client_tokens.verify, token)
 
 
 @pytest.mark.usefixtures("no_openid_keys")
@@ -163,7 +162,7 @@ class TestKeys:
         else:
             jwks = json.dumps([private_jwk("ES256", kid=header_of(token)["kid"])])
             parts.access_tokens.use(dataclasses.replace(parts.settings, jwt_keys=jwks))
-        assert refuses(parts.client_tokens.verify, token)
+        assert_refused(parts.client_tokens.verify, token)
 
     def test_key_that_cannot_be_opened_is_left_out_and_replaced(self, parts, worker, database, capfd):
         (lost,) = OpenIdKeys(parts.db, Sealer(["a lost secret key"])).make_first()

@@ -21,10 +21,10 @@ def list_audit(client, service_role):
 
 @pytest.fixture
 def five(database):
-    """Five acts, a day apart, the last one on 5 January."""
+    """Five entries, a day apart, the last one on 5 January."""
     first = [(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned")]
-    acts = [*first, (ALICE, "unbanned"), (BOB, "signed_out")]
-    for day, (subject, action) in enumerate(acts, 1):
+    entries = [*first, (ALICE, "unbanned"), (BOB, "signed_out")]
+    for day, (subject, action) in enumerate(entries, 1):
         record(database, subject, action, origin={"request_id": f"request-{day}"})
         database.run(
             "UPDATE audit_log SET at = make_timestamptz(2026, 1, %(day)s, 12, 0, 0, 'UTC') WHERE at > now() - interval '1 minute'",

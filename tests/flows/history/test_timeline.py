@@ -276,8 +276,8 @@ class TestList:
 
     def test_acts_of_one_request_are_in_logical_order(self, get_timeline, database, alice):
         clear_history(database)
-        acts = ("signed_in", "email_confirmed", "user_created")
-        record(database, alice.id, *acts, origin={"actor": "user", "actor_id": alice.id})
+        actions = ("signed_in", "email_confirmed", "user_created")
+        record(database, alice.id, *actions, origin={"actor": "user", "actor_id": alice.id})
         expected = ["user created" + FROM, "email confirmed" + FROM, "signed in" + FROM]
         assert timeline_texts(get_timeline(alice.id)) == expected
         pages = [timeline_texts(get_timeline(alice.id, f"?per_page=1&page={page}")) for page in (3, 2, 1)]

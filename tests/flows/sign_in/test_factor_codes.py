@@ -237,13 +237,13 @@ class TestPlaces:
         assert_error(answers[0], *refusal)
         assert answers[1].json["error_code"] in ("mfa_verification_failed", "reauthentication_not_valid")
 
-    @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "act"])
+    @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "console"])
     def test_page_counts_by_network(self, form, app, carol, alice, at, database):
         codes, session = set_up(carol.sign_in(client=at(HOME)))
         assert session.post("/factors/recovery-codes").status_code == 200
         visitor = Visitor(app).signed_in_as(carol)
         action, fields = form, {"code": codes.wrong_code(), "recovery_code": "00000-00000"}
-        if form == "act":
+        if form == "console":
             visitor.press("second-step", code=codes.code())
             visitor.visit(f"/console/users/{alice.id}/delete")
             action, fields = "delete", {"factor_code": codes.wrong_code()}
@@ -252,7 +252,7 @@ class TestPlaces:
         statuses = [visitor.press(action, **fields).status for _ in range(21)]
         most = 10 if "recovery" in form else 20
         assert statuses == [422] * most + [429] * (21 - most)
-        hint = "try another way or network" if form == "act" else "a network where you’ve completed"
+        hint = "try another way or network" if form == "console" else "a network where you’ve completed"
         assert hint in visitor.page.text
         kind = "recovery" if "recovery" in form else "totp"
         assert counted(database, f"{kind} {carol.id}") == most

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from auth.core.net import webhook_urls as webhooks
+from auth.core.net.webhook_urls import EVENTS
 from auth.core.text import labels
 from auth.flows import failure_counts
 from sql import schema
@@ -42,7 +42,7 @@ def reasons_of_deletions() -> set[str]:
         ("outcomes", allowed("outbox_outcome_check") - {"none"} | {"waiting"}),
         ("channels", allowed("outbox_channel_check") - {"webhook"}),
         ("disabled", allowed("webhooks_disabled_check")),
-        ("events", allowed("webhooks_events_check") | set(webhooks.EVENTS)),
+        ("events", allowed("webhooks_events_check") | set(EVENTS)),
         ("actors", allowed("audit_log_actor_check") - {"user", "anonymous"}),
         ("messages", KINDS | allowed("one_time_tokens_purpose_check")),
         ("because", reasons_of_deletions()),
@@ -62,7 +62,7 @@ def test_every_name_has_a_label(table, names):
 
 
 def test_schema_and_code_have_the_same_events():
-    assert allowed("webhooks_events_check") == {*webhooks.EVENTS}
+    assert allowed("webhooks_events_check") == {*EVENTS}
 
 
 def test_details_are_words_and_what_users_wrote_is_quoted():
