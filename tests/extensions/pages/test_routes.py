@@ -12,8 +12,8 @@ def test_every_form_is_bound_to_the_browser_before_a_limit_counts_it(app):
     for method, path, view in page_routes(app):
         assert method in {"get", "post"}, path
         if method == "post":
-            order = [name.partition(".")[0] for _file, name in layers(view)]
-            assert order.index("own_form") < order.index("limited"), path
+            decorators = [name.partition(".")[0] for _file, name in layers(view)]
+            assert decorators.index("own_form") < decorators.index("limited"), path
             assert is_limited(view), path
 
 
@@ -35,4 +35,4 @@ _FORBIDDEN = re.compile(
 def test_scripts_of_pages_run_no_text_and_keep_nothing():
     scripts = sorted((OPENAPI.parent / "auth").rglob("*.js"))
     assert len(scripts) >= 6
-    assert [(path.name, found[0]) for path in scripts if (found := _FORBIDDEN.search(path.read_text()))] == []
+    assert [(path.name, match[0]) for path in scripts if (match := _FORBIDDEN.search(path.read_text()))] == []

@@ -19,8 +19,8 @@ from tests.support.user_agent import Page
 from tests.support.users import PASSWORD, session_of
 
 TARGET = "https://app.example.com/signed-in"
-FOR_TARGET = f"?{urlencode({'redirect_to': TARGET, 'code_challenge': CHALLENGE})}"
-LATER = "UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'"
+TARGET_QUERY = f"?{urlencode({'redirect_to': TARGET, 'code_challenge': CHALLENGE})}"
+AGE_FACTOR_PROOF = "UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def codes(alice) -> App:
 
 
 @pytest.fixture
-def passed(visitor, codes) -> None:
+def both_steps(visitor, codes) -> None:
     """Alice has signed in with both steps."""
     sign_in(visitor)
     visitor.press("second-step", code=codes.code())
@@ -46,13 +46,13 @@ def sign_in(visitor: Visitor, query: str = "") -> None:
     visitor.press("sign-in", email="alice@example.com", password=PASSWORD)
 
 
-def shown_app(page: Page) -> App:
+def app_of_page(page: Page) -> App:
     """Return an app with the secret that the page shows."""
     secret = page.text.partition('<code translate="no">')[2].partition("</code>")[0]
     return App("", secret.replace(" ", ""))
 
 
-def traded(client, url: str):
+def session_of_code(client, url: str):
     """Return the session for the code with which the browser has come back to the application."""
     assert url.startswith(f"{TARGET}?code="), url
     body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
@@ -63,8 +63,8 @@ def test_continuing_makes_no_network_known(visitor, client, alice, database):
     """Otherwise a cookie thief's wrong passwords would count for the user's network."""
     visitor.with_session_of(alice)
     database.run("DELETE FROM known_networks")
-    visitor.visit(f"/sign-in{FOR_TARGET}")
-    traded(client, visitor.press("sign-in/continue").url)
+    visitor.visit(f"/sign-in{TARGET_QUERY}")
+    session_of_code(client, visitor.press("sign-in/continue").url)
     assert (database.count("sessions"), database.count("known_networks")) == (2, 0)
 
 
@@ -87,13 +87,13 @@ def test_user_with_a_passkey_can_defend_the_account_when_passkeys_are_disabled(m
     assert prove().url == f"{SITE}/account"
     visitor.press("account/sessions/end-others")
     assert thief.get("/user").status_code == 401
-    database.run(LATER)
+    database.run(AGE_FACTOR_PROOF)
     removal = f"/account/remove?kind=passkey&id={passkey['id']}"
     assert visitor.visit(removal).url.startswith(f"{SITE}/second-step?next=")
     assert prove().url == f"{SITE}{removal}"
     visitor.press("account/remove")
     assert database.count("factors") == 0
-    # None is added, and none signs in.
+    # No passkey is added, and none signs in.
     assert [visitor.visit(path).status for path in ("/account/passkeys/new", "/sign-in/passkey")] == [
         404,
         404,
@@ -119,20 +119,20 @@ class TestAuthenticatorApp:
 
     @pytest.mark.parametrize("way", ["second-step", "second-step/recovery"])
     def test_form_that_is_sent_twice_goes_on_and_gives_no_cookie(self, visitor, alice, database, way):
-        """As with a double click, without JavaScript; another cookie would benefit a thief of the first one."""
+        """A double click does so without JavaScript; another cookie would benefit a thief of the first one."""
         app, session = set_up(alice.open_session())
         code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
         sign_in(visitor)
         before = visitor.page
         form = {"recovery_code": code} if way.endswith("recovery") else {"code": app.code()}
         assert visitor.press(way, **form).url == f"{SITE}/account"
-        kept = database.all("SELECT token_hash FROM browser_sessions")
+        hashes = database.all("SELECT token_hash FROM browser_sessions")
         # Sent before the answer with the new cookie, and after it.
         current = {FIELD: visitor.page.forms[0].fields[FIELD]}
         assert visitor.post(f"{SITE}/{way}", form | current).url == f"{SITE}/account"
         visitor.page = before
         assert visitor.press(way, **form).url == f"{SITE}/account"
-        assert database.all("SELECT token_hash FROM browser_sessions") == kept
+        assert database.all("SELECT token_hash FROM browser_sessions") == hashes
         # Without the step, the same code is refused.
         visitor.press("sign-out")
         sign_in(visitor)
@@ -140,17 +140,17 @@ class TestAuthenticatorApp:
         assert (refused.status, "is wrong" in refused.text) == (422, True)
 
     def test_application_gets_a_session_of_its_level_and_age(self, visitor, codes, client, database):
-        sign_in(visitor, FOR_TARGET)
+        sign_in(visitor, TARGET_QUERY)
         assert "One more step" in visitor.page.text
-        session = traded(client, visitor.press("second-step", code=codes.code()).url)
+        session = session_of_code(client, visitor.press("second-step", code=codes.code()).url)
         assert session.get("/sessions").status_code == 200
-        database.run(LATER)
-        visitor.visit(f"/sign-in{FOR_TARGET}")
-        session = traded(client, visitor.press("sign-in/continue").url)
+        database.run(AGE_FACTOR_PROOF)
+        visitor.visit(f"/sign-in{TARGET_QUERY}")
+        session = session_of_code(client, visitor.press("sign-in/continue").url)
         response = session.put("/user", json={"password": "Another-Horse-1"})
         assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
 
-    def test_link_of_another_site_does_not_open_a_session(self, visitor, passed, database):
+    def test_link_of_another_site_does_not_open_a_session(self, visitor, both_steps, database):
         visitor.be_at("https://evil.example/")
         page = visitor.click(f"{SITE}/second-step?{urlencode({'redirect_to': TARGET})}")
         assert page.url.startswith(f"{SITE}/sign-in?redirect_to=")
@@ -158,43 +158,45 @@ class TestAuthenticatorApp:
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
     def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
-        ended = "You’ll be signed out on other devices and in connected applications."
+        sentence = "You’ll be signed out on other devices and in connected applications."
         visitor.signed_in_as(alice)
-        said = words(visitor.visit("/account/two-step"))
-        assert (ended in said, "Your API keys will stop working." in said) == (True, False)
+        text = words(visitor.visit("/account/two-step"))
+        assert (sentence in text, "Your API keys will stop working." in text) == (True, False)
         insert_key(database, alice.id)
-        said = words(visitor.visit("/account/two-step"))
-        assert f"{ended} Your API keys will stop working." in said
-        app = shown_app(visitor.press("account/two-step"))
+        text = words(visitor.visit("/account/two-step"))
+        assert f"{sentence} Your API keys will stop working." in text
+        app = app_of_page(visitor.press("account/two-step"))
         visitor.press("verify", code=app.code())
-        assert ended not in words(visitor.visit("/account/two-step"))
+        assert sentence not in words(visitor.visit("/account/two-step"))
         assert database.count("api_keys") == 0
 
     def test_secret_is_shown_once_and_what_was_scanned_stays_good(self, app, visitor, alice, database):
         """A copy of the cookie must not read the secret of an app that the owner is adding."""
         visitor.signed_in_as(alice)
         visitor.visit("/account/two-step")
-        shown = visitor.press("account/two-step")
-        codes = shown_app(shown)
-        again = f"{SITE}/account/two-step/verify?factor_id={shown.forms[0].fields['factor_id']}"
+        first_page = visitor.press("account/two-step")
+        codes = app_of_page(first_page)
+        verify_url = f"{SITE}/account/two-step/verify?factor_id={first_page.forms[0].fields['factor_id']}"
         thief = Visitor(app)
         thief.cookies = list(visitor.cookies)
         wrong = visitor.press("account/two-step/verify", code=codes.wrong_code())
         german = visitor.press("preferences", language="de")
-        for page in (wrong, german, visitor.visit(again), thief.visit(again)):
-            assert shown_app(page).secret == ""
+        for page in (wrong, german, visitor.visit(verify_url), thief.visit(verify_url)):
+            assert app_of_page(page).secret == ""
             assert "<svg" not in page.text.partition('class="qr"')[2]
-        assert german.url == again
+        assert german.url == verify_url
         assert "Neuen Code zum Scannen anzeigen" in words(german)
         # A new code begins anew, with the proof that the first one took.
-        database.run(LATER.replace("factor_proved_at =", "created_at ="))
+        database.run(AGE_FACTOR_PROOF.replace("factor_proved_at =", "created_at ="))
         assert thief.visit("/account/two-step").url.startswith(f"{SITE}/account/confirm")
-        visitor.visit(again)
+        visitor.visit(verify_url)
         visitor.press("account/two-step/verify", code=codes.code())
         assert database.count("factors", "verified_at IS NOT NULL") == 1
 
-    def test_new_recovery_codes_by_an_app_from_before_are_told_of(self, visitor, passed, codes, database):
-        """A form of one's own may name an app that was verified long ago."""
+    def test_new_recovery_codes_by_an_app_verified_before_are_told_to_the_user(
+        self, visitor, both_steps, codes, database
+    ):
+        """A forged form may name an app that was verified long ago."""
         database.run("UPDATE factors SET last_step = 0")
         visitor.visit("/account/two-step")
         (app,) = database.all("SELECT id FROM factors")
@@ -202,7 +204,7 @@ class TestAuthenticatorApp:
         assert (page.status, database.count("recovery_codes")) == (200, 10)
         assert "recovery_codes_created" in {row.kind for row in database.all("SELECT kind FROM outbox")}
 
-    def test_limit_of_apps_is_named(self, visitor, passed, alice, database):
+    def test_limit_of_apps_is_named(self, visitor, both_steps, alice, database):
         database.run(
             "INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, verified_at)"
             " SELECT gen_random_uuid(), %(id)s, 'totp', n, '', now() FROM generate_series(1, 10) AS n",
@@ -224,15 +226,15 @@ class TestAuthenticatorApp:
         page = visitor.visit("/account")
         assert (page.url, "requires a second step" in page.text) == (f"{SITE}/account/two-step", True)
         assert visitor.press("sign-out").url.endswith("/sign-out")
-        sign_in(visitor, FOR_TARGET)
+        sign_in(visitor, TARGET_QUERY)
         visitor.press("account/two-step")
         assert "data:" not in visitor.page.headers["Content-Security-Policy"]
-        app = shown_app(visitor.page)
+        app = app_of_page(visitor.page)
         visitor.press("verify", code=app.wrong_code())
         visitor.press("verify", code=app.code())
-        onward = re.search(r'class="button" href="([^"]+)"', visitor.page.text)
-        assert onward
-        visitor.visit(urljoin(visitor.page.url, html.unescape(onward[1])))
+        match = re.search(r'class="button" href="([^"]+)"', visitor.page.text)
+        assert match
+        visitor.visit(urljoin(visitor.page.url, html.unescape(match[1])))
         assert f"Continue as {alice.email}" in words(visitor.page)
         assert visitor.press("sign-in/continue").url.startswith(f"{TARGET}?code=")
 
@@ -253,10 +255,10 @@ class TestPasskeys:
 
     def test_passkey_alone_may_be_skipped_on_the_way_to_the_application(self, app, authenticator, client):
         visitor = Visitor(app)
-        sign_in(visitor, FOR_TARGET)
+        sign_in(visitor, TARGET_QUERY)
         assert visitor.page.url.startswith(f"{SITE}/second-step?")
         assert "Not now" in words(visitor.page)
-        session = traded(client, visitor.press("second-step/skip").url)
+        session = session_of_code(client, visitor.press("second-step/skip").url)
         assert (session.claims["aud"], session.claims["aal"]) == ("authenticated", "aal1")
         assert session.delete("/user").json["error_code"] == "insufficient_aal"
         # Our own pages still ask.
@@ -264,31 +266,31 @@ class TestPasskeys:
             page = visitor.visit(path)
             assert page.url.startswith(f"{SITE}/second-step?next=")
             assert "Not now" not in words(page)
-        assert "Not now" not in words(visitor.visit(f"/second-step{FOR_TARGET}&next=email"))
+        assert "Not now" not in words(visitor.visit(f"/second-step{TARGET_QUERY}&next=email"))
         # The next application is continued to after the same question.
-        visitor.visit(f"/sign-in{FOR_TARGET}")
+        visitor.visit(f"/sign-in{TARGET_QUERY}")
         visitor.press("sign-in/continue")
         assert visitor.press("second-step/skip").url.startswith(f"{TARGET}?code=")
 
     @pytest.mark.parametrize("required", ["none", "all"])
     def test_step_that_is_missing_is_not_skipped(self, make_app, authenticator, alice, database, required):
-        lured = Visitor(make_app(AUTH_MFA_REQUIRED=required, AUTH_REDIRECT_ALLOW_LIST=TARGET))
+        visitor = Visitor(make_app(AUTH_MFA_REQUIRED=required, AUTH_REDIRECT_ALLOW_LIST=TARGET))
         if required == "none":
             set_up(passkeys.sign_in(alice.client, authenticator))
-        sign_in(lured, FOR_TARGET)
-        assert "Not now" not in words(lured.page)
-        form = next(form for form in lured.page.forms if form.action.endswith("sign-out")).fields
-        page = lured.post(f"{SITE}/second-step/skip", form)
+        sign_in(visitor, TARGET_QUERY)
+        assert "Not now" not in words(visitor.page)
+        form = next(form for form in visitor.page.forms if form.action.endswith("sign-out")).fields
+        page = visitor.post(f"{SITE}/second-step/skip", form)
         assert page.url.startswith(f"{SITE}/second-step?")
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
 
-def test_first_code_is_asked_for_in_the_session_that_began_alone(app, visitor, alice, database):
+def test_first_code_is_taken_only_in_the_session_that_began(app, visitor, alice, database):
     visitor.signed_in_as(alice)
     visitor.visit("/account/two-step")
-    shown = visitor.press("account/two-step")
-    begun = f"{SITE}/account/two-step/verify?factor_id={shown.forms[0].fields['factor_id']}"
+    page = visitor.press("account/two-step")
+    verify_url = f"{SITE}/account/two-step/verify?factor_id={page.forms[0].fields['factor_id']}"
     thief = Visitor(app).signed_in_as(alice)
-    assert unsigned(thief.visit(begun)) == f"{SITE}/account/two-step?error_code=mfa_factor_not_found"
+    assert unsigned(thief.visit(verify_url)) == f"{SITE}/account/two-step?error_code=mfa_factor_not_found"
     database.run("DELETE FROM factor_challenges")
-    assert "wasn’t added in time" in words(visitor.visit(begun))
+    assert "wasn’t added in time" in words(visitor.visit(verify_url))

@@ -23,10 +23,10 @@ from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, session_of
 
 TARGET = "https://app.example.com/signed-in"
-FOR_TARGET = f"?{urlencode({'redirect_to': TARGET})}"
-WITH_CODE = f"?{urlencode({'redirect_to': TARGET, 'code_challenge': CHALLENGE})}"
+TARGET_QUERY = f"?{urlencode({'redirect_to': TARGET})}"
+CODE_QUERY = f"?{urlencode({'redirect_to': TARGET, 'code_challenge': CHALLENGE})}"
 SETTINGS = {"AUTH_REDIRECT_ALLOW_LIST": TARGET}
-LATER = (
+AGE_PROOFS = (
     "UPDATE sessions SET created_at = created_at - interval '16 minutes', reauthenticated_at = NULL,"
     " factor_proved_at = NULL"
 )
@@ -45,7 +45,7 @@ def hook():
 
 
 @pytest.fixture
-def hooked(make_app, hook):
+def hooked_app(make_app, hook):
     """An application whose token hook is a server."""
     return make_app(
         **SETTINGS,
@@ -77,7 +77,7 @@ def doors(database, alice) -> dict[str, Callable[[Visitor], Callable[[], object]
 
     def app_of(visitor: Visitor) -> App:
         codes = set_up(alice.open_session())[0]
-        sign_in(visitor, query=FOR_TARGET)
+        sign_in(visitor, query=TARGET_QUERY)
         return codes
 
     def code_of_app(visitor: Visitor):
@@ -87,17 +87,17 @@ def doors(database, alice) -> dict[str, Callable[[Visitor], Callable[[], object]
     def recovery_code(visitor: Visitor):
         _, session = set_up(alice.open_session())
         code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
-        sign_in(visitor, query=FOR_TARGET)
+        sign_in(visitor, query=TARGET_QUERY)
         return lambda: visitor.press("second-step/recovery", recovery_code=code)
 
     def passkey(visitor: Visitor):
         authenticator, _ = passkeys.register(alice.open_session())
-        sign_in(visitor, query=FOR_TARGET)
+        sign_in(visitor, query=TARGET_QUERY)
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         return lambda: visitor.press("second-step/passkey", credential=credential)
 
     def first_code(visitor: Visitor):
-        sign_in(visitor).visit(f"/account/two-step{FOR_TARGET}")
+        sign_in(visitor).visit(f"/account/two-step{TARGET_QUERY}")
         shown = visitor.press("account/two-step").text
         secret = shown.partition('<code translate="no">')[2].partition("</code>")[0].replace(" ", "")
         return lambda: visitor.press("verify", code=App("", secret).code())
@@ -116,11 +116,11 @@ DOORS = ("code_of_app", "recovery_code", "passkey", "first_code", "new_passkey")
 class TestCookie:
     @pytest.mark.parametrize("door", DOORS)
     def test_copy_from_before_a_second_step_is_out_though_the_hook_fails(
-        self, hooked, hook, doors, door, database
+        self, hooked_app, hook, doors, door, database
     ):
-        owner = Visitor(hooked)
+        owner = Visitor(hooked_app)
         press = doors[door](owner)
-        thief = copy_of(owner, hooked)
+        thief = copy_of(owner, hooked_app)
         hook.answer, hook.status = None, 500
         press()
         assert database.value("SELECT max(aal) FROM sessions WHERE ended_at IS NULL") == "aal2"
@@ -133,7 +133,7 @@ class TestCookie:
         self, app, visitor, alice, database
     ):
         visitor.signed_in_as(alice)
-        database.run(LATER)
+        database.run(AGE_PROOFS)
         visitor.visit("/account/email")
         thief = copy_of(visitor, app)
         assert visitor.press("account/confirm", current_password=PASSWORD).url == f"{SITE}/account/email"
@@ -143,7 +143,7 @@ class TestCookie:
 
     def test_copy_from_before_a_code_of_the_mailbox_is_out(self, app, visitor, alice, database, outbox):
         visitor.signed_in_as(alice)
-        database.run(LATER)
+        database.run(AGE_PROOFS)
         visitor.visit("/account/email")
         visitor.press("account/confirm/code")
         thief = copy_of(visitor, app)
@@ -157,7 +157,7 @@ class TestCookie:
         visitor.press(
             "second-step/passkey", credential=json.dumps(authenticator.get(visitor.passkey_options))
         )
-        database.run(LATER)
+        database.run(AGE_PROOFS)
         visitor.visit("/account/email")
         thief = copy_of(visitor, app)
         credential = json.dumps(authenticator.get(visitor.passkey_options))
@@ -176,16 +176,16 @@ class TestCookie:
         row_lock = "SELECT FROM browser_sessions WHERE session_id = %s FOR UPDATE"
         ways = (
             lambda thief: thief.visit("/account/email"),
-            lambda thief: thief.visit(f"/sign-in{FOR_TARGET}"),
+            lambda thief: thief.visit(f"/sign-in{TARGET_QUERY}"),
             lambda thief: thief.post(f"{SITE}/second-step/skip", form),
             lambda thief: thief.post(f"{SITE}/sign-in/continue", form),
         )
         with ThreadPoolExecutor(4) as threads:
             with database.locked("browser_sessions", session_id, row_lock) as lock:
-                raised = lock.start(lambda: owner.press("second-step", code=code))
-                asked = [threads.submit(way, thief) for way, thief in zip(ways, thieves, strict=True)]
-            assert raised.result().url == f"{SITE}/account"
-            pages = [each.result() for each in asked]
+                request = lock.start(lambda: owner.press("second-step", code=code))
+                requests = [threads.submit(way, thief) for way, thief in zip(ways, thieves, strict=True)]
+            assert request.result().url == f"{SITE}/account"
+            pages = [each.result() for each in requests]
         assert database.count("sessions", "opened_by IS NOT NULL AND aal = 'aal2'") == 0
         assert not any("access_token" in page.url or page.url == f"{SITE}/account/email" for page in pages)
         assert all(is_out(thief) for thief in thieves)
@@ -194,17 +194,17 @@ class TestCookie:
     def test_request_that_waited_while_the_owner_gave_a_proof_gets_nothing(
         self, app, visitor, alice, database
     ):
-        """It came in with the old cookie, and decides after the proof."""
+        """The request came in with the old cookie, and decides after the proof."""
         visitor.signed_in_as(alice)
-        database.run(LATER)
+        database.run(AGE_PROOFS)
         visitor.visit("/account/email")
         thief = copy_of(visitor, app)
         form = {FIELD: visitor.page.forms[0].fields[FIELD], "redirect_to": TARGET}
         with database.locked("users", alice.id) as lock:
-            proved = lock.start(lambda: visitor.press("account/confirm", current_password=PASSWORD))
-            opened = lock.start(lambda: thief.post(f"{SITE}/sign-in/continue", form))
-        assert proved.result().url == f"{SITE}/account/email"
-        assert opened.result().url.startswith(f"{SITE}/sign-in?")
+            proof = lock.start(lambda: visitor.press("account/confirm", current_password=PASSWORD))
+            opening = lock.start(lambda: thief.post(f"{SITE}/sign-in/continue", form))
+        assert proof.result().url == f"{SITE}/account/email"
+        assert opening.result().url.startswith(f"{SITE}/sign-in?")
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
     def test_act_that_dies_in_the_middle_leaves_neither_the_level_nor_another_cookie(
@@ -212,55 +212,55 @@ class TestCookie:
     ):
         codes = set_up(alice.open_session())[0]
         owner = sign_in(Visitor(app))
-        code, kept = codes.code(), database.all("SELECT token_hash FROM browser_sessions")
+        code, hashes = codes.code(), database.all("SELECT token_hash FROM browser_sessions")
         session_id = database.value("SELECT session_id::text FROM browser_sessions")
         row_lock = "SELECT FROM browser_sessions WHERE session_id = %s FOR UPDATE"
         with database.locked("browser_sessions", session_id, row_lock) as lock:
-            died = lock.start(lambda: owner.press("second-step", code=code))
+            request = lock.start(lambda: owner.press("second-step", code=code))
             database.cancel_waiting()
-            assert died.result().status >= 500
+            assert request.result().status >= 500
         assert database.value("SELECT aal FROM sessions WHERE id::text = %(id)s", id=session_id) == "aal1"
-        assert database.all("SELECT token_hash FROM browser_sessions") == kept
+        assert database.all("SELECT token_hash FROM browser_sessions") == hashes
 
 
 class TestCodes:
-    """Each was given at `aal1`, and is redeemed after the owner's second step."""
+    """Each code was given at `aal1`, and is redeemed after the owner's second step."""
 
     @pytest.fixture
     def authenticator(self, alice) -> Authenticator:
         return passkeys.register(alice.open_session())[0]
 
     @pytest.fixture
-    def raised(self, authenticator) -> Callable[[Visitor], None]:
-        def give(owner: Visitor) -> None:
+    def raise_session(self, authenticator) -> Callable[[Visitor], None]:
+        def raise_session(owner: Visitor) -> None:
             owner.visit("/second-step")
             credential = json.dumps(authenticator.get(owner.passkey_options))
             assert owner.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
 
-        return give
+        return raise_session
 
-    def test_code_for_a_page_is_void(self, app, client, visitor, raised, database):
-        sign_in(visitor, query=WITH_CODE)
+    def test_code_for_a_page_is_void_after_the_step(self, app, client, visitor, raise_session, database):
+        sign_in(visitor, query=CODE_QUERY)
         url = visitor.press("second-step/skip").url
-        raised(visitor)
+        raise_session(visitor)
         body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
         assert_error(client.post("/token?grant_type=pkce", json=body), 404, "flow_state_not_found")
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
-    def test_code_of_after_the_step_gives_its_level(self, client, visitor, raised):
+    def test_code_given_after_the_step_has_its_level(self, client, visitor, raise_session):
         sign_in(visitor)
-        raised(visitor)
-        visitor.visit(f"/sign-in{WITH_CODE}")
+        raise_session(visitor)
+        visitor.visit(f"/sign-in{CODE_QUERY}")
         url = visitor.press("sign-in/continue").url
         body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
         session = session_of(client, client.post("/token?grant_type=pkce", json=body))
         assert session.claims["aal"] == "aal2"
 
-    def test_application_asks_again_for_its_code(self, client, visitor, alice, database):
+    def test_application_has_to_request_another_code(self, client, visitor, alice, database):
         application = make_application(client, database)
         visitor.signed_in_as(alice)
         code = application.code(visitor)
-        database.run(LATER)
+        database.run(AGE_PROOFS)
         visitor.visit("/account/email")
         visitor.press("account/confirm", current_password=PASSWORD)
         assert_refused(application.redeem(code), "invalid_grant")
@@ -272,19 +272,19 @@ class TestCodes:
         visitor.signed_in_as(alice)
         first = begin(client, television)
         first.decide(visitor)
-        database.run(LATER)
+        database.run(AGE_PROOFS)
         visitor.visit("/account/email")
         visitor.press("account/confirm", current_password=PASSWORD)
         assert_refused(first.poll(), "expired_token")
-        again = begin(client, television)
-        again.decide(visitor)
-        assert again.poll().status_code == 200
+        second = begin(client, television)
+        second.decide(visitor)
+        assert second.poll().status_code == 200
 
-    def test_codes_of_other_sessions_stay(self, app, client, visitor, alice, raised, database):
-        other = sign_in(Visitor(app), query=WITH_CODE)
+    def test_codes_of_other_sessions_stay(self, app, client, visitor, alice, raise_session, database):
+        other = sign_in(Visitor(app), query=CODE_QUERY)
         url = other.press("second-step/skip").url
         sign_in(visitor)
-        raised(visitor)
+        raise_session(visitor)
         body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
         session = session_of(client, client.post("/token?grant_type=pkce", json=body))
         assert session.claims["aal"] == "aal1"

@@ -33,7 +33,7 @@ def app(make_app):
 
 
 @pytest.fixture
-def signed_in(visitor, alice) -> Visitor:
+def browser(visitor, alice) -> Visitor:
     return visitor.signed_in_as(alice)
 
 
@@ -61,7 +61,7 @@ class TestPassword:
         assert (database.count("sessions"), database.count("sessions", "opened_by IS NOT NULL")) == (2, 1)
 
     @cases(
-        ("email", "password", "said"),
+        ("email", "password", "sentence"),
         [
             ("alice", PASSWORD, "Enter an email address"),
             ("0170 1234567", PASSWORD, "with its country code"),
@@ -69,20 +69,20 @@ class TestPassword:
             ("", "", 'role="alert"'),
         ],
     )
-    def test_malformed_fields_are_refused_with_a_sentence(self, visitor, email, password, said):
+    def test_malformed_fields_are_refused_with_a_sentence(self, visitor, email, password, sentence):
         page = sign_in(visitor, email, password)
-        assert (page.status, said in page.text) == (400, True)
+        assert (page.status, sentence in page.text) == (400, True)
 
-    @cases(("path", "filled"), [("/sign-in", "current-password"), ("/sign-up", "new-password")])
-    def test_password_field_is_masked_and_open_to_password_managers(self, visitor, path, filled):
+    @cases(("path", "autocomplete"), [("/sign-in", "current-password"), ("/sign-up", "new-password")])
+    def test_password_field_is_masked_and_open_to_password_managers(self, visitor, path, autocomplete):
         page = visitor.visit(path)
-        assert f'name="password" type="password" autocomplete="{filled}"' in page.text
+        assert f'name="password" type="password" autocomplete="{autocomplete}"' in page.text
         assert "paste" not in page.text + visitor.visit("/static/page.js").text
 
 
 class TestSession:
-    def test_cookie_is_stored_as_a_hash_and_kept_from_scripts_and_other_sites(self, signed_in, database):
-        cookie = signed_in.session_cookie
+    def test_cookie_is_stored_as_a_hash_and_kept_from_scripts_and_other_sites(self, browser, database):
+        cookie = browser.session_cookie
         assert cookie
         assert re.fullmatch(r"[\w-]{43}", cookie.value)
         assert (cookie.http_only, cookie.same_site, cookie.path) == (True, "lax", "/")
@@ -95,10 +95,10 @@ class TestSession:
         assert visitor.session_cookie
         assert visitor.session_cookie.value != "a" * 43
 
-    def test_signed_in_browser_is_asked_and_continues_with_no_newer_proof(self, signed_in, client, database):
+    def test_signed_in_browser_is_asked_and_continues_with_no_newer_proof(self, browser, client, database):
         database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
-        assert "Continue as" in signed_in.visit(f"/sign-in?{WITH_APPLICATION}").text
-        tokens = trade(client, signed_in.submit().url).json
+        assert "Continue as" in browser.visit(f"/sign-in?{WITH_APPLICATION}").text
+        tokens = trade(client, browser.submit().url).json
         headers = {"Authorization": f"Bearer {tokens['access_token']}"}
         for body in ({"email": "mallory@example.com"}, {"password": "New-Horse-22"}):
             response = client.put("/user", json=body, headers=headers)

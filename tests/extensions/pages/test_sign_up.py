@@ -9,9 +9,9 @@ from tests.support.links import PHONE, SITE, later
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import DAVE, PASSWORD, sign_in
 
-NEW = "Fresh-Horse-2"
-TYPED = "+49 (170) 123-4567"
-GONE = "For your security we didn’t keep the password from your sign\u2011up. Choose one now, or keep signing in with codes."
+NEW_PASSWORD = "Fresh-Horse-2"
+TYPED_PHONE = "+49 (170) 123-4567"
+PASSWORD_REMOVED = "For your security we didn’t keep the password from your sign\u2011up. Choose one now, or keep signing in with codes."
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ class TestSignUp:
     def test_easy_password_is_named_while_it_is_chosen_and_refused_and_leaves_no_trace(
         self, visitor, database, capfd
     ):
-        own, before = "dave-1@example.com", database.everything("users", "one_time_tokens", "outbox")
-        for password, said in (
+        email, before = "dave-1@example.com", database.everything("users", "one_time_tokens", "outbox")
+        for password, sentence in (
             (
                 "Passw0rd-1",
                 "This password is too common. Adding digits or symbols doesn’t help. Choose another one.",
@@ -39,13 +39,13 @@ class TestSignUp:
             ("Kx-9", None),
         ):
             visitor.visit("/sign-up")
-            answer = json.loads(visitor.send("/new-password/common", password=password, email=own).text)
-            assert (answer["problem"] or "").startswith(said or "")
-            assert bool(answer["problem"]) is bool(said)
-            if said:
+            answer = json.loads(visitor.send("/new-password/common", password=password, email=email).text)
+            assert (answer["problem"] or "").startswith(sentence or "")
+            assert bool(answer["problem"]) is bool(sentence)
+            if sentence:
                 visitor.visit("/sign-up")
-                refused = visitor.submit(email=own, password=password)
-                assert (refused.status, said in words(refused)) == (422, True)
+                refused = visitor.submit(email=email, password=password)
+                assert (refused.status, sentence in words(refused)) == (422, True)
             assert password not in capfd.readouterr().err
         assert visitor.post(f"{SITE}/new-password/common", {"password": PASSWORD}).status == 403
         assert database.everything("users", "one_time_tokens", "outbox") == before
@@ -62,7 +62,7 @@ class TestSignUp:
 
 
 class TestTypedAddress:
-    def test_code_page_leads_back_to_correct_it(self, visitor):
+    def test_code_page_leads_back_to_correct_the_address(self, visitor):
         visitor.visit("/sign-in")
         visitor.press("sign-in/code", email="dvae@example.com")
         assert ">dvae@example.com</bdi>" in visitor.page.text
@@ -70,7 +70,7 @@ class TestTypedAddress:
         assert form.url.partition("?")[0] == f"{SITE}/sign-in"
         assert 'value="dvae@example.com"' in form.text
 
-    def test_forgot_password_keeps_it_and_no_url_has_it(self, visitor):
+    def test_forgot_password_keeps_the_address_and_no_url_has_it(self, visitor):
         visitor.visit(f"/sign-in?redirect_to={SITE}/start")
         page = visitor.press("sign-in/address", email=DAVE, password=PASSWORD)
         assert ("Forgot your password?" in page.text, f'value="{DAVE}"' in page.text) == (True, True)
@@ -81,31 +81,31 @@ class TestTypedAddress:
 
 def test_code_of_a_phone_leads_to_a_new_one_once(app, visitor, dave, outbox, client, database):
     visitor.visit("/forgot-password")
-    visitor.submit(email=TYPED)
+    visitor.submit(email=TYPED_PHONE)
     later(database, mins=70)
     late = visitor.submit(code=outbox.last(PHONE).code)
     assert unsigned(late) == f"{SITE}/forgot-password?error_code=insufficient_permissions"
-    visitor.press("forgot-password", email=TYPED)
+    visitor.press("forgot-password", email=TYPED_PHONE)
     code = outbox.last(PHONE).code
     assert visitor.submit(code=code).url == f"{SITE}/new-password"
     other = Visitor(app)
     other.visit("/forgot-password")
     other.submit(email="nobody@example.com")
-    assert "This code is wrong" in other.submit(email=TYPED, code=code).text
+    assert "This code is wrong" in other.submit(email=TYPED_PHONE, code=code).text
     assert "This is your current password." in visitor.submit(password=PASSWORD).text
-    assert unsigned(visitor.submit(password=NEW)) == f"{SITE}/account?done=password"
-    assert sign_in(client, DAVE, NEW).status_code == 200
+    assert unsigned(visitor.submit(password=NEW_PASSWORD)) == f"{SITE}/account?done=password"
+    assert sign_in(client, DAVE, NEW_PASSWORD).status_code == 200
 
 
 @pytest.mark.parametrize("way", ["sign-in/code", "forgot-password"])
-def test_page_says_that_another_proof_has_removed_it(visitor, outbox, way):
+def test_page_says_that_another_proof_has_removed_the_password(visitor, outbox, way):
     visitor.visit("/sign-up")
     visitor.submit(email=DAVE, password=PASSWORD)
     visitor.visit("/sign-in" if way == "sign-in/code" else "/forgot-password")
     visitor.press(way, email=DAVE)
     page = visitor.submit(code=outbox.last(DAVE).code)
     assert unsigned(page) == f"{SITE}/new-password?done=password_removed"
-    assert GONE in words(page)
+    assert PASSWORD_REMOVED in words(page)
     assert ("Continue without a password" in page.text, "Not now" in page.text) == (True, False)
     # Later, or for another browser, the page says nothing of a sign-up.
-    assert GONE not in words(visitor.visit("/new-password"))
+    assert PASSWORD_REMOVED not in words(visitor.visit("/new-password"))

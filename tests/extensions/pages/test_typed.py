@@ -58,11 +58,11 @@ class TestAddresses:
 
 
 def test_page_takes_every_spelling_of_a_code(app, alice, outbox):
-    for place in range(len(other_spellings("123456"))):
+    for number in range(len(other_spellings("123456"))):
         visitor = Visitor(app)
         visitor.visit("/sign-in")
         visitor.press("sign-in/code", email="alice@example.com")
-        typed = other_spellings(outbox.last("alice@example.com").code)[place]
+        typed = other_spellings(outbox.last("alice@example.com").code)[number]
         assert visitor.press("sign-in/verify", code=typed).url == f"{SITE}/account", repr(typed)
 
 
@@ -71,6 +71,8 @@ def test_codes_of_an_app_and_recovery_codes_are_read_alike(client, alice):
     codes = session.post("/factors/recovery-codes", json={"factor_code": other_spellings(app.code(1))[4]})
     assert codes.status_code == 200, codes.text
     full_width = "".join(chr(ord(char) + 0xFEE0) for char in codes.json["codes"][0])
-    signed_in = alice.open_session()
-    used = signed_in.post("/factors/recovery-codes/verify", json={"code": f"\u2066{full_width}\u2069"})
-    assert used.status_code == 200, used.text
+    second_session = alice.open_session()
+    response = second_session.post(
+        "/factors/recovery-codes/verify", json={"code": f"\u2066{full_width}\u2069"}
+    )
+    assert response.status_code == 200, response.text

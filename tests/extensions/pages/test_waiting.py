@@ -35,9 +35,9 @@ PAGES = {
 }
 # Cases in which the waiting window must never continue.
 PROVING = ["sign-in", "forgot-password"]
-# The target of each in the browser that opens the link.
+# The target of each page in the browser that opens the link.
 TO_START = urlencode({"redirect_to": APP}, quote_via=quote)
-HERE = {"forgot-password": f"new-password?{TO_START}&next=here"} | dict.fromkeys(
+TARGETS = {"forgot-password": f"new-password?{TO_START}&next=here"} | dict.fromkeys(
     ("sign-in", "sign-up"), f"sign-in/here?{TO_START}"
 )
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
@@ -63,41 +63,41 @@ def phone(app) -> Visitor:
 
 
 @pytest.fixture
-def ask(outbox):
-    """Ask for a link on a page, to which an application has sent the browser, and return the link."""
+def request_link(outbox):
+    """Request a link on a page, to which an application has sent the browser, and return the link."""
 
-    def ask(visitor: Visitor, page: str, email: str, password: str = PASSWORD) -> str:
+    def request_link(visitor: Visitor, page: str, email: str, password: str = PASSWORD) -> str:
         action, type = PAGES[page]
         visitor.visit(f"/{page}?{TO_APP}")
         visitor.press(action, email=email, **({"password": password} if page == "sign-up" else {}))
         assert "Check your inbox" in visitor.page.text
         return link_of(outbox.last(email, type))
 
-    return ask
+    return request_link
 
 
-def link_of(sent: Any) -> str:
-    return path(sent.kind, sent.token, redirect_to=sent.variables["redirect_to"])
+def link_of(message: Any) -> str:
+    return path(message.kind, message.token, redirect_to=message.variables["redirect_to"])
 
 
-def test_page_of_a_code_has_one_quiet_line_and_the_rest_behind_a_click(ask, desktop, alice):
-    ask(desktop, "sign-in", alice.email)
-    said = words(desktop.page)
-    assert "Continue Didn’t get it? Send a new code" in said
+def test_page_of_a_code_has_one_quiet_line_and_the_rest_behind_a_click(request_link, desktop, alice):
+    request_link(desktop, "sign-in", alice.email)
+    text = words(desktop.page)
+    assert "Continue Didn’t get it? Send a new code" in text
     behind = desktop.page.text.partition("<summary>Still nothing?</summary>")[2].partition("</details>")[0]
     assert ("Check your spam folder" in behind, OPENED in behind) == (True, True)
 
 
 def is_used(visitor: Visitor, page: str, email: str) -> bool:
-    """The answer to the script of a waiting page."""
-    return _told(visitor, "/waiting/state", typed=visitor.typed(email), page=page)
+    """Return the answer to the script of a waiting page."""
+    return _state(visitor, "/waiting/state", typed=visitor.typed(email), page=page)
 
 
-def _told(visitor: Visitor, action: str, **fields: str) -> bool:
+def _state(visitor: Visitor, action: str, **fields: str) -> bool:
     # A page that waits stays open.
-    waiting = visitor.page
+    waiting_page = visitor.page
     answer = json.loads(visitor.send(action, **fields).text)
-    visitor.page = waiting
+    visitor.page = waiting_page
     assert answer.keys() == {"is_used"}
     return answer["is_used"]
 
@@ -109,32 +109,32 @@ def confirm(visitor: Visitor, link: str) -> None:
 
 
 def code_of(page: Any) -> str:
-    """The authorization code with which a browser has come back to the application."""
+    """Return the authorization code with which a browser has come back to the application."""
     assert page.url.startswith(f"{APP}?"), page.url
     return parse_qs(urlsplit(page.url).query)["code"][0]
 
 
-def assert_gets_nothing(visitor: Visitor, page: str, email: str, code: str, told: str) -> None:
+def assert_gets_nothing(visitor: Visitor, page: str, email: str, code: str, sentence: str) -> None:
     """Let a browser wait, and assert that it is told something and not signed in."""
-    where = f"/{page}/code?typed={visitor.typed(email)}"
-    for answer in (visitor.visit(where), visitor.type_code(page, email, code)):
-        assert told in words(answer), words(answer)
-        # Or the script would show the page again and again.
+    url = f"/{page}/code?typed={visitor.typed(email)}"
+    for answer in (visitor.visit(url), visitor.type_code(page, email, code)):
+        assert sentence in words(answer), words(answer)
+        # Otherwise the script would show the page again and again.
         assert "data-waiting" not in answer.text
     assert visitor.session_cookie is None
 
 
 class TestSignInAndRecovery:
     @pytest.mark.parametrize("page", PROVING)
-    def test_browser_that_opens_the_link_is_signed_in_alone(
-        self, desktop, phone, alice, ask, outbox, database, page
+    def test_only_the_browser_that_opens_the_link_is_signed_in(
+        self, desktop, phone, alice, request_link, outbox, database, page
     ):
-        link = ask(desktop, page, alice.email)
-        said = words(phone.visit(link))
-        assert "requested just now with Firefox on Linux from 127.0.0.1, but not in this browser." in said
+        link = request_link(desktop, page, alice.email)
+        text = words(phone.visit(link))
+        assert "requested just now with Firefox on Linux from 127.0.0.1, but not in this browser." in text
         code = outbox.last().code
-        assert f"enter this code there: {code[:3]} {code[3:]}" in said
-        assert phone.press("verify").url == f"{SITE}/{HERE[page]}"
+        assert f"enter this code there: {code[:3]} {code[3:]}" in text
+        assert phone.press("verify").url == f"{SITE}/{TARGETS[page]}"
         assert phone.session_cookie
         assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
         assert is_used(desktop, page, alice.email) is True
@@ -143,7 +143,7 @@ class TestSignInAndRecovery:
         # The code of a used link is not a wrong one.
         assert database.count("failure_counts", "starts_with(key, 'code ') AND count > 0") == 0
         if page == "forgot-password":
-            # Not with the application's code either.
+            # A new password does not bring the application's code either.
             assert phone.submit(password="Fresh-Horse-2").url == f"{SITE}/sign-in/here?{TO_START}"
             assert database.count("authorization_codes") == 0
         # The cookie of a window that waits is no session.
@@ -155,9 +155,11 @@ class TestSignInAndRecovery:
         assert is_used(desktop, page, alice.email) is False
 
     @pytest.mark.parametrize("page", list(PAGES))
-    def test_code_goes_on_where_the_link_was_only_looked_at(self, desktop, phone, alice, ask, outbox, page):
+    def test_code_goes_on_where_the_link_was_only_looked_at(
+        self, desktop, phone, alice, request_link, outbox, page
+    ):
         email = DAVE if page == "sign-up" else alice.email
-        link = ask(desktop, page, email)
+        link = request_link(desktop, page, email)
         phone.visit(link)
         assert is_used(desktop, page, email) is False
         assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED) or ""))
@@ -169,9 +171,11 @@ class TestSignInAndRecovery:
         assert phone.session_cookie is None
 
     @pytest.mark.parametrize("page", PROVING)
-    def test_link_opened_in_the_same_browser_leads_to_the_application(self, desktop, alice, ask, page):
-        link = ask(desktop, page, alice.email)
-        waiting = desktop.page
+    def test_link_opened_in_the_same_browser_leads_to_the_application(
+        self, desktop, alice, request_link, page
+    ):
+        link = request_link(desktop, page, alice.email)
+        waiting_page = desktop.page
         assert "not in this browser" not in desktop.visit(link).text
         desktop.press("verify")
         assert desktop.page.url.startswith(
@@ -179,12 +183,14 @@ class TestSignInAndRecovery:
         )
         # The window that waits notices the sign-in of the other one.
         next_page = "new-password" if page == "forgot-password" else "sign-in"
-        assert desktop.visit(waiting.url).url.startswith(f"{SITE}/{next_page}?redirect_to=")
+        assert desktop.visit(waiting_page.url).url.startswith(f"{SITE}/{next_page}?redirect_to=")
 
-    def test_program_gives_the_application_nothing_by_the_link(self, make_app, alice, ask, client, database):
-        asking = make_app(AUTH_VERIFY_ON_GET="programs", AUTH_REDIRECT_ALLOW_LIST=APP)
-        response = client.get(ask(Visitor(asking), "sign-in", alice.email))
-        assert (response.status_code, response.location) == (303, f"{SITE}/{HERE['sign-in']}")
+    def test_program_gives_the_application_nothing_by_the_link(
+        self, make_app, alice, request_link, client, database
+    ):
+        app = make_app(AUTH_VERIFY_ON_GET="programs", AUTH_REDIRECT_ALLOW_LIST=APP)
+        response = client.get(request_link(Visitor(app), "sign-in", alice.email))
+        assert (response.status_code, response.location) == (303, f"{SITE}/{TARGETS['sign-in']}")
         assert database.count("authorization_codes") == 0
 
 
@@ -192,9 +198,9 @@ class TestSignInInAnotherTab:
     """The form of a page that waits is old once another tab of its browser has signed in."""
 
     @pytest.fixture
-    def waiting(self, desktop, alice, ask) -> tuple[Any, dict[str, str]]:
+    def waiting(self, desktop, alice, request_link) -> tuple[Any, dict[str, str]]:
         """The page that waits, and what its script sends."""
-        ask(desktop, "sign-in", alice.email)
+        request_link(desktop, "sign-in", alice.email)
         waiting = desktop.page
         fields = {"typed": desktop.typed(alice.email), "page": "sign-in"}
         desktop.visit("/sign-in")
@@ -202,7 +208,7 @@ class TestSignInInAnotherTab:
         assert desktop.session_cookie
         return waiting, fields
 
-    def test_waiting_page_is_told_so_and_nothing_else(self, desktop, waiting):
+    def test_waiting_page_is_told_that_it_is_old_and_nothing_else(self, desktop, waiting):
         desktop.page, fields = waiting
         before = statements_run()
         answer = desktop.send("/waiting/state", **fields)
@@ -211,9 +217,9 @@ class TestSignInInAnotherTab:
 
     def test_another_site_and_a_browser_that_says_no_origin_are_refused(self, app, desktop, waiting):
         desktop.page, fields = waiting
-        sent = {"form_token": desktop.page.forms[0].fields["form_token"], **fields}
+        form = {"form_token": desktop.page.forms[0].fields["form_token"], **fields}
         desktop.be_at("https://evil.example/")
-        assert desktop.post(f"{SITE}/waiting/state", sent).status == 403
+        assert desktop.post(f"{SITE}/waiting/state", form).status == 403
         older = Visitor(app, fetch_metadata=False)
         older.cookies, (older.page, _) = desktop.cookies, waiting
         assert older.send("/waiting/state", **fields).status == 403
@@ -224,58 +230,62 @@ class TestSignInInAnotherTab:
 
 
 class TestSignUp:
-    def test_browser_that_opens_the_link_is_signed_in_alone(
-        self, client, desktop, phone, ask, outbox, database
+    def test_only_the_browser_that_opens_the_link_is_signed_in(
+        self, client, desktop, phone, request_link, outbox, database
     ):
-        ask(desktop, "sign-up", DAVE)
+        request_link(desktop, "sign-up", DAVE)
         desktop.press("sign-up/code")
         link = link_of(outbox.last(DAVE))
-        waiting = desktop.page
-        said, code = words(phone.visit(link)), outbox.last().code
-        assert "requested just now with Firefox on Linux from 127.0.0.1, but not in this browser." in said
-        assert f"enter this code there: {code[:3]} {code[3:]}" in said
-        assert phone.press("verify").url == f"{SITE}/{HERE['sign-up']}"
+        waiting_page = desktop.page
+        text, code = words(phone.visit(link)), outbox.last().code
+        assert "requested just now with Firefox on Linux from 127.0.0.1, but not in this browser." in text
+        assert f"enter this code there: {code[:3]} {code[3:]}" in text
+        assert phone.press("verify").url == f"{SITE}/{TARGETS['sign-up']}"
         assert (bool(phone.session_cookie), database.count("sessions")) == (True, 1)
         assert is_used(desktop, "sign-up", DAVE) is True
         assert_gets_nothing(desktop, "sign-up", DAVE, code, USED_SIGN_UP)
         assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
-        desktop.visit(waiting.url)
+        desktop.visit(waiting_page.url)
         assert desktop.visit(desktop.link("Sign in") or "").url.startswith(f"{SITE}/sign-in?redirect_to=")
         assert code_of(desktop.submit(email=DAVE, password=PASSWORD))
 
-    def test_second_step_is_asked_for_where_the_link_is_opened(self, client, desktop, phone, alice, ask):
+    def test_second_step_is_asked_for_where_the_link_is_opened(
+        self, client, desktop, phone, alice, request_link
+    ):
         factors.set_up(alice.open_session())
-        confirm(phone, ask(desktop, "sign-in", alice.email))
+        confirm(phone, request_link(desktop, "sign-in", alice.email))
         assert phone.page.url.startswith(f"{SITE}/second-step?next=sign-in%2Fhere&redirect_to=")
 
-    def test_only_the_sign_up_whose_link_was_used_hears_of_it(self, app, desktop, phone, ask, database):
+    def test_only_the_browser_of_the_sign_up_whose_link_was_used_learns_of_it(
+        self, app, desktop, phone, request_link, database
+    ):
         mallory = Visitor(app)
-        ask(mallory, "sign-up", DAVE, password="Mallorys-Horse-1")
-        waits = mallory.page.url
-        confirm(phone, ask(desktop, "sign-up", DAVE))
+        request_link(mallory, "sign-up", DAVE, password="Mallorys-Horse-1")
+        waiting_url = mallory.page.url
+        confirm(phone, request_link(desktop, "sign-up", DAVE))
         assert is_used(mallory, "sign-up", DAVE) is False
         assert NOT_OPENED in words(mallory.visit(mallory.link(OPENED) or ""))
         assert mallory.session_cookie is None
         # The page lives as long as the link.
         later(database, hours=1)
-        assert mallory.visit(waits).url.startswith(f"{SITE}/sign-up?")
+        assert mallory.visit(waiting_url).url.startswith(f"{SITE}/sign-up?")
 
 
 def test_window_that_changes_the_email_goes_on_with_its_session(desktop, phone, alice, outbox, database):
     desktop.signed_in_as(alice)
     desktop.visit("/account/email")
     desktop.submit(email=NEW_EMAIL)
-    waits = desktop.page.url
+    waiting_url = desktop.page.url
     assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED) or ""))
-    sent = outbox.last(NEW_EMAIL)
-    waiting, cookie = desktop.page, desktop.session_cookie
-    confirm(phone, link_of(sent))
+    message = outbox.last(NEW_EMAIL)
+    waiting_page, cookie = desktop.page, desktop.session_cookie
+    confirm(phone, link_of(message))
     assert "Return to the window where you changed it." in words(phone.page)
     assert phone.session_cookie is None
-    desktop.page = waiting
+    desktop.page = waiting_page
     typed = desktop.typed(NEW_EMAIL)
-    assert _told(desktop, "/account/email/waiting/state", typed=typed) is True
-    desktop.visit(waits)
+    assert _state(desktop, "/account/email/waiting/state", typed=typed) is True
+    desktop.visit(waiting_url)
     assert unsigned(desktop.page) == f"{SITE}/account?done=email"
     assert desktop.session_cookie == cookie
     assert database.count("sessions", "ended_at IS NULL") == 1
@@ -285,49 +295,49 @@ class TestReturning:
     """The page that waits for a code is opened again by its URL, as from the history."""
 
     def test_code_typed_after_the_tab_was_closed_leads_where_the_user_began(
-        self, desktop, alice, ask, outbox
+        self, desktop, alice, request_link, outbox
     ):
-        ask(desktop, "forgot-password", alice.email)
-        waits, sent = desktop.page.url, outbox.last(alice.email)
+        request_link(desktop, "forgot-password", alice.email)
+        waiting_url, message = desktop.page.url, outbox.last(alice.email)
         desktop.visit("/sign-in")
         for _ in range(2):
-            assert "Check your inbox" in words(desktop.visit(waits))
-        assert outbox.last(alice.email).token == sent.token
-        desktop.press("forgot-password/verify", code=sent.code)
+            assert "Check your inbox" in words(desktop.visit(waiting_url))
+        assert outbox.last(alice.email).token == message.token
+        desktop.press("forgot-password/verify", code=message.code)
         desktop.submit(password="Fresh-Horse-2")
         assert code_of(desktop.page)
         # The next page of a used code, for the user whom it has signed in.
-        assert desktop.visit(waits).url.startswith(f"{SITE}/new-password?redirect_to=")
+        assert desktop.visit(waiting_url).url.startswith(f"{SITE}/new-password?redirect_to=")
 
     @pytest.mark.parametrize("page", list(PAGES))
-    def test_code_page_is_nothing_in_another_browser(self, desktop, phone, alice, ask, page):
+    def test_code_page_shows_nothing_in_another_browser(self, desktop, phone, alice, request_link, page):
         email = DAVE if page == "sign-up" else alice.email
-        ask(desktop, page, email)
-        waits = desktop.page.url
+        request_link(desktop, page, email)
+        waiting_url = desktop.page.url
         phone.typed(NOBODY)
-        shown = phone.visit(waits)
-        assert shown.url.startswith(f"{SITE}/{page}?redirect_to=")
-        assert (email in shown.text, "…@" in shown.text) == (False, False)
-        assert "This page has expired" in words(shown)
+        result = phone.visit(waiting_url)
+        assert result.url.startswith(f"{SITE}/{page}?redirect_to=")
+        assert (email in result.text, "…@" in result.text) == (False, False)
+        assert "This page has expired" in words(result)
 
 
 class TestStrangers:
     @pytest.mark.parametrize("page", list(PAGES))
-    def test_state_is_told_to_the_browser_that_asked_alone(
-        self, app, desktop, phone, parts, alice, ask, page
+    def test_state_is_told_only_to_the_browser_that_requested_the_link(
+        self, app, desktop, phone, parts, alice, request_link, page
     ):
         email = DAVE if page == "sign-up" else alice.email
-        confirm(phone, ask(desktop, page, email))
+        confirm(phone, request_link(desktop, page, email))
         mallory = Visitor(app)
         mallory.visit("/sign-in")
         results: list[tuple[Any, ...]] = []
         for address in (email, NOBODY):
             before = statements_run()
             results.append((is_used(mallory, page, address), statements_run() - before))
-            before, asked = statements_run(), mallory.page
+            before, mallorys_page = statements_run(), mallory.page
             results[-1] += (mallory.type_code(page, address, "000000").status,)
             results[-1] += (statements_run() - before,)
-            mallory.page = asked
+            mallory.page = mallorys_page
         assert results[0] == results[1]
         assert results[0][0] is False
 
@@ -341,10 +351,10 @@ class TestApi:
     """Requests with a code challenge, as the official clients send them, have no cookie of ours."""
 
     @pytest.fixture
-    def sent(self, client, alice, outbox):
-        """Ask for a link with a browser, and return it."""
+    def request_token(self, client, alice, outbox):
+        """Request a link with a browser, and return its token."""
 
-        def sent(type: str, user_agent: str = IPHONE, target: str = APP) -> str:
+        def request_token(type: str, user_agent: str = IPHONE, target: str = APP) -> str:
             url = {"magiclink": "/magiclink", "recovery": "/recover", "signup": "/signup"}[type]
             body = {"email": DAVE, "password": PASSWORD} if type == "signup" else {"email": alice.email}
             body |= WITH_CHALLENGE | {"redirect_to": target}
@@ -352,7 +362,7 @@ class TestApi:
             assert response.status_code in (200, 201), response.text
             return outbox.last(body["email"], type).token
 
-        return sent
+        return request_token
 
     @pytest.mark.parametrize(
         ("type", "user_agent", "target"),
@@ -364,41 +374,41 @@ class TestApi:
         ],
     )
     def test_link_of_a_like_or_unknown_browser_brings_the_code(
-        self, app, sent, database, type, user_agent, target
+        self, app, request_token, database, type, user_agent, target
     ):
         client = app.test_client()
-        token = sent(type, user_agent, target)
+        token = request_token(type, user_agent, target)
         assert "not in this browser" not in client.get(path(type, token), headers=BROWSER).text
         assert query(press(client, type, token, redirect_to=target), target).keys() == {"code"}
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
     def test_link_of_another_kind_of_browser_brings_the_application_nothing(
-        self, phone, sent, outbox, client, database, alice, type
+        self, phone, request_token, outbox, client, database, alice, type
     ):
-        said = words(phone.visit(path(type, sent(type))))
+        text = words(phone.visit(path(type, request_token(type))))
         phone.press("verify")
         assert database.count("authorization_codes") == 0
-        assert "with Safari on iOS from 127.0.0.1, but not in this browser." in said
-        assert "open the link there" in said
-        assert phone.page.url == f"{SITE}/{HERE['forgot-password' if type == 'recovery' else 'sign-in']}"
+        assert "with Safari on iOS from 127.0.0.1, but not in this browser." in text
+        assert "open the link there" in text
+        assert phone.page.url == f"{SITE}/{TARGETS['forgot-password' if type == 'recovery' else 'sign-in']}"
         assert database.count("sessions") == 1
-        sent = outbox.last(kind=type)
-        body = {"type": type, "email": sent.to, "token": sent.code}
+        message = outbox.last(kind=type)
+        body = {"type": type, "email": message.to, "token": message.code}
         assert client.post("/verify", json=body).json["error_code"] == "otp_expired"
 
-    def test_user_who_asked_here_gets_the_code_unless_on_a_page(
-        self, desktop, phone, alice, ask, sent, database
+    def test_user_who_requested_the_link_here_gets_the_code_unless_on_a_page(
+        self, desktop, phone, alice, request_link, request_token, database
     ):
-        phone.visit(path("magiclink", sent("magiclink")))
+        phone.visit(path("magiclink", request_token("magiclink")))
         assert code_of(phone.press("verify", action="same"))
         # The cookie of the browser that asked on a page decides.
         database.run("DELETE FROM authorization_codes")
-        phone.visit(ask(desktop, "sign-in", alice.email))
+        phone.visit(request_link(desktop, "sign-in", alice.email))
         phone.send("/verify", **phone.page.forms[0].fields, action="same")
-        assert phone.page.url == f"{SITE}/{HERE['sign-in']}"
+        assert phone.page.url == f"{SITE}/{TARGETS['sign-in']}"
         assert database.count("authorization_codes") == 0
 
-    def test_link_brings_the_code_without_pages(self, make_app, client, sent):
+    def test_link_brings_the_code_without_pages(self, make_app, client, request_token):
         phone = Visitor(make_app(AUTH_PAGES="false", AUTH_REDIRECT_ALLOW_LIST=APP))
-        phone.visit(path("recovery", sent("recovery")))
+        phone.visit(path("recovery", request_token("recovery")))
         assert code_of(phone.press("verify"))

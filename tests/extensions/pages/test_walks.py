@@ -73,7 +73,7 @@ NOT_SHOWN = (
 
 
 def by_script(page_client: HttpPageClient, database) -> None:
-    """The requests of scripts: responses of authenticators, and questions about links and passwords."""
+    """Send the requests of scripts: responses of authenticators, and questions about links and passwords."""
     visitor, device, alice = page_client.visitor, Authenticator(), page_client.person()
 
     def press(action: str, authenticator: Authenticator = device) -> None:
@@ -110,16 +110,16 @@ def by_script(page_client: HttpPageClient, database) -> None:
 
 
 def from_other_sites(page_client: HttpPageClient, _database) -> None:
-    """The forms of providers and applications."""
-    visitor, here = page_client.visitor, page_client.origin
+    """Send the forms of providers and applications."""
+    visitor, origin = page_client.visitor, page_client.origin
     visitor.visit("/sign-in")
-    begun = visitor.link_to("authorize?provider=google")
-    came = visitor.visit(begun, stop=lambda url: "/callback?" in url)
-    visitor.post(came.url.partition("?")[0], dict(parse_qsl(urlsplit(came.url).query)))
+    link = visitor.link_to("authorize?provider=google")
+    page = visitor.visit(link, stop=lambda url: "/callback?" in url)
+    visitor.post(page.url.partition("?")[0], dict(parse_qsl(urlsplit(page.url).query)))
     uri = page_client.application
-    asked = authorize_path(insert_public_client(page_client.rows, uri), redirect_uri=uri)
-    visitor.post(f"{here}/oauth/authorize", dict(parse_qsl(urlsplit(asked).query)))
-    visitor.post(f"{here}/oauth/logout", {"state": "x"})
+    authorize = authorize_path(insert_public_client(page_client.rows, uri), redirect_uri=uri)
+    visitor.post(f"{origin}/oauth/authorize", dict(parse_qsl(urlsplit(authorize).query)))
+    visitor.post(f"{origin}/oauth/logout", {"state": "x"})
 
 
 def check_headers(name: str, page: Page) -> None:
@@ -146,28 +146,28 @@ def check_sentences(name: str, page: Page) -> None:
     assert title.strip(), name
     assert not NO_SENTENCE.search(title), (name, title)
     for alert in re.findall(r'role="alert"[^>]*>(.*?)</p>', page.text, re.DOTALL):
-        said = html.unescape(re.sub("<[^>]*>", "", alert.partition("<code")[0]))
-        assert not NO_SENTENCE.search(said), (name, said)
+        text = html.unescape(re.sub("<[^>]*>", "", alert.partition("<code")[0]))
+        assert not NO_SENTENCE.search(text), (name, text)
 
 
 @contextmanager
-def shown_by(app: Flask, monkeypatch) -> Iterator[set[str]]:
+def names_shown_by(app: Flask, monkeypatch) -> Iterator[set[str]]:
     """Collect the names of the templates and texts that pages show."""
-    shown: set[str] = set()
+    shown_names: set[str] = set()
 
     def render(_sender: Flask, template: Template, **_rest: Any) -> None:
-        shown.add(template.name or "")
+        shown_names.add(template.name or "")
 
     def text_of(subject: str, language: str, name: str) -> Template:
-        shown.add(name)
+        shown_names.add(name)
         return string(subject, language, name)
 
     monkeypatch.setattr("auth.html.page.string", text_of)
     with template_rendered.connected_to(render, app):
-        yield shown
+        yield shown_names
 
 
-def check_shown(app: Flask, shown: set[str]) -> None:
+def check_shown(app: Flask, shown_names: set[str]) -> None:
     """Check that the tour shows each page and its states, so that the other tests of the tour see new ones, too."""
     loader = app.jinja_env.loader
     assert loader
@@ -176,8 +176,8 @@ def check_shown(app: Flask, shown: set[str]) -> None:
     extended = re.findall(r'{%-? extends "([\w/.]+)"', "".join(sources.values()))
     pages = {name for name, source in sources.items() if "{% extends " in source} - set(extended)
     assert len(pages) > 35
-    assert pages - shown == set()
-    texts = built_in("pages")["en"].keys() - shown
+    assert pages - shown_names == set()
+    texts = built_in("pages")["en"].keys() - shown_names
     unshown = [name for name in texts if not any(re.fullmatch(each, name) for each in NOT_SHOWN)]
     assert [f"tests/support/page_tour.py visits no page with the text {name}" for name in unshown] == []
     assert [each for each in NOT_SHOWN if not any(re.fullmatch(each, name) for name in texts)] == []
@@ -234,12 +234,12 @@ def by_own_provider(page_client, database, company, names):
     )
     page_client.visit(path)
     page_client.shows("domain, missing", "The record is missing.")
-    for act, said in (
+    for action, sentence in (
         ("off", "They stay members."),
         ("delete", "the members it added will be removed"),
     ):
-        page_client.visit(f"{path}/providers/{id}/{act}")
-        page_client.shows(f"{act} a provider", said)
+        page_client.visit(f"{path}/providers/{id}/{action}")
+        page_client.shows(f"{action} a provider", sentence)
     # The sign-in page would send his address to the provider.
     page_client.forget()
     page_client.visitor.with_session_of(bob)
@@ -259,7 +259,7 @@ def test_every_form_works_without_javascript(page_client, database, monkeypatch)
 
     page_client.check = check
     app = page_client.app
-    with answers_to_forms(app) as answers, shown_by(app, monkeypatch) as shown:
+    with answers_to_forms(app) as answers, names_shown_by(app, monkeypatch) as shown_names:
         tour_all(page_client, database)
         for play in (by_script, from_other_sites):
             database.empty()
@@ -274,7 +274,7 @@ def test_every_form_works_without_javascript(page_client, database, monkeypatch)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
     assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
     check_answers(app, answers, of_console=False)
-    check_shown(app, shown)
+    check_shown(app, shown_names)
     visited = {
         urlsplit(url).path for method, url, _headers in page_client.visitor.requests if method == "GET"
     }
@@ -294,8 +294,8 @@ def test_sentence_of_each_error_has_no_markup_route_or_setting(language):
         if re.match(r"errors|error|ended", name)
     }
     assert len(texts) > 50
-    shown = {name: re.sub(r"\{[{%].*?[%}]\}", "x", text) for name, text in texts.items()}
-    assert {name: text for name, text in shown.items() if NO_SENTENCE.search(text)} == {}
+    sentences = {name: re.sub(r"\{[{%].*?[%}]\}", "x", text) for name, text in texts.items()}
+    assert {name: text for name, text in sentences.items() if NO_SENTENCE.search(text)} == {}
 
 
 @cases(

@@ -45,10 +45,10 @@ class TestFlow:
         # An old session of an anonymous user needs no reauthentication.
         database.run("UPDATE sessions SET created_at = created_at - interval '20 days'")
         assert fragment(link(service, visitor, "google")) == DONE
-        made = visitor.get("/user").json
-        assert (made["id"], made["is_anonymous"]) == (visitor.user["id"], False)
-        assert (made["email"], list(identities_of(visitor))) == (ADDRESS, ["google", "email"])
-        assert made["app_metadata"] == {"provider": "google", "providers": ["google", "email"]}
+        user = visitor.get("/user").json
+        assert (user["id"], user["is_anonymous"]) == (visitor.user["id"], False)
+        assert (user["email"], list(identities_of(visitor))) == (ADDRESS, ["google", "email"])
+        assert user["app_metadata"] == {"provider": "google", "providers": ["google", "email"]}
         assert database.value("SELECT email_proved FROM users") is True
         assert database.count("sessions", "end_reason = 'address_proved'") == 1
         assert visitor.refreshed().claims["is_anonymous"] is False
@@ -64,8 +64,8 @@ class TestFlow:
     def test_taken_email_is_left_out(self, service, service_role, visitor, outbox):
         register(service.client, service_role, ADDRESS)
         assert fragment(link(service, visitor, "google")) == DONE
-        made = visitor.get("/user").json
-        assert (made["email"], made["is_anonymous"]) == (None, False)
+        user = visitor.get("/user").json
+        assert (user["email"], user["is_anonymous"]) == (None, False)
         assert list(identities_of(visitor)) == ["google"]
         assert outbox.kinds() == []
 
@@ -85,8 +85,8 @@ class TestIdToken:
         assert (linked.id, linked.user["id"]) == (visitor.id, visitor.user["id"])
         assert (linked.user["is_anonymous"], linked.claims["is_anonymous"]) == (False, False)
         assert (linked.user["email"], database.count("users")) == (ADDRESS, 1)
-        acts = database.all("SELECT DISTINCT action FROM audit_log WHERE actor_id IS NOT NULL ORDER BY 1")
-        assert {"identity_linked", "email_confirmed"} <= {row.action for row in acts}
+        rows = database.all("SELECT DISTINCT action FROM audit_log WHERE actor_id IS NOT NULL ORDER BY 1")
+        assert {"identity_linked", "email_confirmed"} <= {row.action for row in rows}
 
     def test_one_of_several_concurrent_links_succeeds(self, service, visitor, hand_over, google, database):
         del google.person["email"]

@@ -14,8 +14,8 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 TO_APPLICATION = {"redirect_to": APPLICATION, **WITH_CHALLENGE}
 
 
-def ends(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return the target of a redirect, and the parameters of its query and of its fragment."""
+def parsed(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return the target of a redirect, the parameters of its query, and those of its fragment."""
     url, _, in_fragment = url.partition("#")
     url, _, in_query = url.partition("?")
     return url, single(in_query) if in_query else {}, single(in_fragment)
@@ -42,7 +42,7 @@ def test_answer_replaces_an_earlier_one_in_the_query_of_the_target(service, goog
     target = f"{APPLICATION}?page=2&error=access_denied&error_code=x&code=old#error=old"
     google.response = {"error": "access_denied", "code": None}
     failed = service.sign_in("google", redirect_to=target, **WITH_CHALLENGE)
-    _, in_query, in_fragment = ends(failed.url)
+    _, in_query, in_fragment = parsed(failed.url)
     assert in_query.pop("page") == "2"
     assert (
         in_query
@@ -67,7 +67,7 @@ class TestLostCookie:
         assert (database.count("oauth_flows"), database.count("users")) == (1, 0)
         assert "?code=" in browser.visit(url).url
 
-    def test_without_a_challenge_it_is_in_the_fragment_alone(self, service):
+    def test_error_without_a_challenge_is_in_the_fragment_alone(self, service):
         url = service.return_url(service.browser(), "google", redirect_to=APPLICATION)
         assert_failed(service.browser().visit(url), *STALE, APPLICATION)
 
@@ -79,8 +79,8 @@ class TestLostCookie:
     def test_linking_that_no_browser_has_agreed_to_is_unknown(self, service, alice, database):
         session = alice.open_session(service.client)
         session.get(f"/user/identities/authorize?provider=google&redirect_to={APPLICATION}")
-        state = database.value("SELECT count(*) FROM oauth_flows WHERE browser_hash IS NULL")
-        assert state == 1
+        flows = database.value("SELECT count(*) FROM oauth_flows WHERE browser_hash IS NULL")
+        assert flows == 1
         assert_failed(
             service.browser().visit(f"{service.callback('google')}?state={'x' * 43}&code=x"), *STALE
         )
@@ -89,8 +89,8 @@ class TestLostCookie:
 def test_linked_identity_is_said_in_the_query_too(service, google, alice, database):
     google.person = {"sub": "alice", "email": "else@example.com", "email_verified": True}
     page = link(service, alice.open_session(), "google", None, **TO_APPLICATION)
-    said = {"message": "Identity linked", "type": "identity_linked"}
-    assert ends(page.url) == (APPLICATION, said, said)
+    parameters = {"message": "Identity linked", "type": "identity_linked"}
+    assert parsed(page.url) == (APPLICATION, parameters, parameters)
     assert database.count("identities", "provider = 'google'") == 1
 
 
@@ -103,11 +103,11 @@ def test_linking_takes_the_challenge_of_react_native(service, alice):
 
 class TestMailedLinks:
     def test_dead_link_is_said_in_the_query_while_its_row_stands(self, client, alice, outbox, database):
-        asked = {"email": alice.email, "redirect_to": f"{SITE}/there", **WITH_CHALLENGE}
-        assert_ok(client.post("/magiclink", json=asked), ON_ITS_WAY)
+        body = {"email": alice.email, "redirect_to": f"{SITE}/there", **WITH_CHALLENGE}
+        assert_ok(client.post("/magiclink", json=body), ON_ITS_WAY)
         path = f"/verify?token={outbox.last().token}&type=magiclink"
         assert "?code=" in location(client.get(path))
-        assert ends(location(client.get(path))) == (f"{SITE}/there", EXPIRED, EXPIRED)
+        assert parsed(location(client.get(path))) == (f"{SITE}/there", EXPIRED, EXPIRED)
         database.run("DELETE FROM one_time_tokens")
         assert fragment(client.get(path)) == EXPIRED
 
@@ -115,14 +115,14 @@ class TestMailedLinks:
         session = alice.open_session()
         change = {"email": NEW_EMAIL, "redirect_to": f"{SITE}/there", **WITH_CHALLENGE}
         assert session.put("/user", json=change).status_code == 200
-        done = client.get(f"/verify?token={outbox.last(NEW_EMAIL).token}&type=email_change")
-        said = {"message": A_SENTENCE, "type": "email_change"}
-        assert ends(location(done)) == (f"{SITE}/there", said, said)
+        response = client.get(f"/verify?token={outbox.last(NEW_EMAIL).token}&type=email_change")
+        parameters = {"message": A_SENTENCE, "type": "email_change"}
+        assert parsed(location(response)) == (f"{SITE}/there", parameters, parameters)
 
 
 @pytest.mark.parametrize("challenge", [{}, WITH_CHALLENGE], ids=["tokens", "code"])
 def test_unknown_code_ends_at_the_target(service, challenge):
     browser = service.browser()
-    sent = service.leave(browser, "google", redirect_to=APPLICATION, **challenge)
-    page = browser.visit(f"{service.callback('google')}?state={sent['state']}&code=made-up")
+    parameters = service.leave(browser, "google", redirect_to=APPLICATION, **challenge)
+    page = browser.visit(f"{service.callback('google')}?state={parameters['state']}&code=made-up")
     assert_failed(page, *FAILED, APPLICATION, has_challenge=bool(challenge))

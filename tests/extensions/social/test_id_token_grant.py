@@ -102,23 +102,23 @@ class TestReplay:
 
 class TestNonce:
     def test_nonce_matches_raw_or_hashed(self, service, google):
-        for claimed in (NONCE, HASHED):
-            token = google.id_token(nonce=claimed)
+        for claim in (NONCE, HASHED):
+            token = google.id_token(nonce=claim)
             # The refusal does not spend the token.
             assert hand_in(service, token, nonce="other").status_code == 400
             assert hand_in(service, token, nonce=NONCE).status_code == 200
 
     @cases(
-        ("claimed", "sent"),
+        ("claim", "nonce"),
         [
             *((NONCE, None), (NONCE, ""), (None, NONCE), ("", NONCE), ("", ""), ("", None)),
             *((HASHED, HASHED + "x"), (HASHED.upper(), NONCE), (HASHED[:32], NONCE)),
             *(([NONCE], NONCE), (True, "True")),
         ],
     )
-    def test_other_nonce_is_refused(self, service, google, database, claimed, sent):
-        others = {} if sent is None else {"nonce": sent}
-        assert_refused(hand_in(service, google.id_token(nonce=claimed), **others), database)
+    def test_other_nonce_is_refused(self, service, google, database, claim, nonce):
+        options = {} if nonce is None else {"nonce": nonce}
+        assert_refused(hand_in(service, google.id_token(nonce=claim), **options), database)
 
     def test_nonce_of_a_browser_flow_is_refused_and_there_a_hashed_one(self, service, google, database):
         browser = service.browser()
@@ -242,5 +242,5 @@ class TestLinking:
         assert database.count("users") == 1
 
     def test_linking_can_be_forbidden(self, make_service, link, session):
-        forbidding = make_service(AUTH_MANUAL_LINKING="false")
-        assert_error(link(session, service=forbidding), 404, "manual_linking_disabled")
+        strict_service = make_service(AUTH_MANUAL_LINKING="false")
+        assert_error(link(session, service=strict_service), 404, "manual_linking_disabled")

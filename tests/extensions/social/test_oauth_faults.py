@@ -39,13 +39,13 @@ def _people(google: FakeProvider) -> None:
 
 @pytest.fixture
 def assert_nothing_happened(service, database, google) -> Iterator[Callable[[], None]]:
-    """A check that also removes the fault."""
+    """Return a check, which also removes the fault."""
 
     def check() -> None:
-        left = database.everything(
+        rows = database.everything(
             "users", "identities", "sessions", "authorization_codes", "outbox", "oauth_flows"
         )
-        assert left == {table: [] for table in left}
+        assert rows == {table: [] for table in rows}
         google.reset()
         google.person = ALICE
 
@@ -65,7 +65,7 @@ def encoded(value: Any) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
+def token_of(header: Any, claims: Any, signature: bytes = b"") -> str:
     return f"{encoded(header)}.{encoded(claims)}.{encoded(signature)}"
 
 
@@ -82,7 +82,7 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
     *({"aud": audience} for audience in ("another-client", "client-at-google-2", None)),
     {"aud": ["another-client", "and-another"]},
     {"aud": {"client-at-google": True}},
-    # Ours among others: without azp, and with another.
+    # Our client among others: without azp, and with another.
     {"aud": ["client-at-google", "another-client"]},
     {"aud": ["client-at-google", "another-client"], "azp": "another-client"},
     *({"nonce": nonce} for nonce in ("x" * 43, None, "", ["x"])),
@@ -99,7 +99,7 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
 
 
 def unsigned(header: Any, signature: bytes = b"x" * 256) -> Forge:
-    return lambda google, claims: of_parts(header, claims, signature)
+    return lambda google, claims: token_of(header, claims, signature)
 
 
 def of_type(typ: Any) -> Forge:
@@ -162,7 +162,7 @@ FORGED: dict[str, Forge] = {
     "unknown critical header": with_critical_header,
     **{f"another type: {typ}": of_type(typ) for typ in ("at+jwt", "logout+jwt", "", 7)},
     "claims changed after signing": changed_after_signing,
-    "nested claims without a signature": lambda google, claims: of_parts({"alg": "RS256"}, NESTED),
+    "nested claims without a signature": lambda google, claims: token_of({"alg": "RS256"}, NESTED),
     **{
         f"malformed: {str(token)[:9]!r}": instead(token)
         for token in ("", "a.b.c", "e30.e30.", "x" * 70_000, "ä.ö.ü", 'e30"e30', None, 7, ["x"], {"x": 1})
@@ -193,7 +193,7 @@ class TestIdTokens:
         assert_nothing_happened()
 
     @cases(
-        ("claims", "kept"),
+        ("claims", "stored"),
         [
             *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"], "x" * 2048, "", " \xa0")),
             *(({"name": name}, {}) for name in ("A\u202eb", "A\u2066b", "A\nb", "\u200d", "\u3164")),
@@ -204,10 +204,12 @@ class TestIdTokens:
             ({"name": "😀" * 201}, {}),
         ],
     )
-    def test_malformed_or_long_name_or_picture_does_not_prevent_sign_in(self, service, google, claims, kept):
+    def test_malformed_or_long_name_or_picture_does_not_prevent_sign_in(
+        self, service, google, claims, stored
+    ):
         google.claims = {"name": None} | claims
         data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
-        assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
+        assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == stored
 
 
 UNREADABLE = [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7]
@@ -237,11 +239,11 @@ class TestKeys:
     def test_only_public_members_of_thirty_keys_of_ordinary_length_are_read(self, make_service, google):
         signing = google.signing_key.as_dict(private=True)
         others = [signing_key(f"other-{number}", 1).as_dict(private=False) for number in range(30)]
-        # With nothing that a private key consists of, and with what no certificate is.
+        # Its malformed private members and certificates are not read.
         publish(google, *others[:29], signing | {"d": "AQAB", "p": [[]], "x5c": "\0" * 9000})
         make_service().signed_in("google")
-        for unread in ([*others, signing], [signing | {"kid": "k" * 1401}], [signing | {"e": "AQAB" * 351}]):
-            publish(google, *unread)
+        for key_set in ([*others, signing], [signing | {"kid": "k" * 1401}], [signing | {"e": "AQAB" * 351}]):
+            publish(google, *key_set)
             assert_failed(make_service().sign_in("google"), *FAILED)
 
     def test_new_keys_are_fetched_after_a_rotation(self, make_service, google):
@@ -346,7 +348,7 @@ def thief() -> Iterator[PlainProvider]:
         yield server
 
 
-def located(fault: Answer, thief: PlainProvider) -> Answer:
+def with_thief(fault: Answer, thief: PlainProvider) -> Answer:
     headers = {name: value.format(thief=thief.url) for name, value in fault.headers.items()}
     return Answer(fault.status, fault.body, headers, fault.behaviour)
 
@@ -359,7 +361,7 @@ class TestGarbage:
     def test_faulty_openid_endpoint_ends_the_sign_in(
         self, service, empty_service, google, thief, fault, assert_nothing_happened, endpoint
     ):
-        google.instead[endpoint] = located(fault, thief)
+        google.instead[endpoint] = with_thief(fault, thief)
         empty_service.age("google", FAILED_FOR)
         page = (service if endpoint == "/token" else empty_service).sign_in("google")
         assert endpoint in google.paths()
@@ -377,7 +379,7 @@ class TestGarbage:
     ):
         database.empty()
         github.reset()
-        github.instead[endpoint] = located(fault, thief)
+        github.instead[endpoint] = with_thief(fault, thief)
         page = service.sign_in("github")
         # Without a list of addresses there may be a sign-in without an address.
         if endpoint == "/user" or "access_token" not in page.url:

@@ -14,7 +14,7 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 OCTOCAT: dict[str, Any] = profile_metadata(
     name="The Octocat", picture="https://avatars.example/u/1", handle="octocat"
 )
-ALICES = {"email": "alice@example.com", "primary": True, "verified": True}
+ALICES_ADDRESS = {"email": "alice@example.com", "primary": True, "verified": True}
 
 
 def test_new_user_gets_the_primary_address_and_github_is_called_as_its_documentation_says(service, github):
@@ -24,30 +24,38 @@ def test_new_user_gets_the_primary_address_and_github_is_called_as_its_documenta
     assert session.claims["amr"] == [
         {"method": "oauth", "timestamp": session.claims["iat"], "provider": "github"}
     ]
-    assert [asked.path for asked in github.requests] == [
+    assert [request.path for request in github.requests] == [
         github.AUTHORIZE,
         github.TOKEN,
         "/user",
         "/user/emails",
     ]
-    of_client = {"client_id": github.client_id, "redirect_uri": service.callback("github")}
-    exchanged = of_client | {"client_secret": github.client_secret}
-    assert github.parameters(github.TOKEN).items() >= exchanged.items()
-    elsewhere = [asked for asked in github.requests if asked.path != github.TOKEN]
-    assert not any(github.client_secret in str(asked) for asked in elsewhere)
-    sent = service.leave(service.browser(), "github")
-    assert sent.items() >= (of_client | {"scope": "read:user user:email"}).items()
-    assert "nonce" not in sent
+    client_parameters = {"client_id": github.client_id, "redirect_uri": service.callback("github")}
+    exchange = client_parameters | {"client_secret": github.client_secret}
+    assert github.parameters(github.TOKEN).items() >= exchange.items()
+    other_requests = [request for request in github.requests if request.path != github.TOKEN]
+    assert not any(github.client_secret in str(request) for request in other_requests)
+    parameters = service.leave(service.browser(), "github")
+    assert parameters.items() >= (client_parameters | {"scope": "read:user user:email"}).items()
+    assert "nonce" not in parameters
 
 
 @cases(
     "entries",
     [
-        *([ALICES | {"verified": verified}] for verified in (False, "false", None, 0, 1, "1", "yes", "")),
-        *([], ["alice@example.com", None, 7], ALICES, [{"email": "alice@example.com", "primary": True}]),
-        *([ALICES | {"primary": primary}] for primary in (False, "true")),
-        *([ALICES | {"email": email}] for email in (["alice@example.com"], None, "alice")),
-        [ALICES | {"email": "alice@example.com, mallory@example.com"}],
+        *(
+            [ALICES_ADDRESS | {"verified": verified}]
+            for verified in (False, "false", None, 0, 1, "1", "yes", "")
+        ),
+        *(
+            [],
+            ["alice@example.com", None, 7],
+            ALICES_ADDRESS,
+            [{"email": "alice@example.com", "primary": True}],
+        ),
+        *([ALICES_ADDRESS | {"primary": primary}] for primary in (False, "true")),
+        *([ALICES_ADDRESS | {"email": email}] for email in (["alice@example.com"], None, "alice")),
+        [ALICES_ADDRESS | {"email": "alice@example.com, mallory@example.com"}],
     ],
 )
 def test_list_without_a_verified_primary_address_gives_none(service, github, alice, database, entries):
@@ -60,18 +68,18 @@ def test_list_without_a_verified_primary_address_gives_none(service, github, ali
 
 
 @cases(
-    ("path", "status", "said"),
+    ("path", "status", "reason"),
     [
         ("/user/emails", 404, "404 from the list of emails: let the app read emails"),
         ("/user/emails", 403, "403 from the list of emails: let the app read emails"),
         ("/user", 401, "401 from the userinfo endpoint"),
     ],
 )
-def test_log_names_the_endpoint_that_refused(service, github, database, capfd, path, status, said):
+def test_log_names_the_endpoint_that_refused(service, github, database, capfd, path, status, reason):
     github.instead = {path: Answer(status, b"{}")}
     assert_failed(service.sign_in("github"), *FAILED)
     github.instead = {}
-    assert f'"reason": "{said}"' in capfd.readouterr().err
+    assert f'"reason": "{reason}"' in capfd.readouterr().err
     assert database.count("users") == 0
 
 
@@ -104,7 +112,7 @@ class TestTwitter:
         )
         assert session.get("/user").json == new_user("twitter", "2244994945", None, **data)
         assert (session.claims["email"], session.refresh().status_code) == ("", 200)
-        (exchange,) = [asked for asked in twitter.requests if asked.path == twitter.TOKEN]
+        (exchange,) = [request for request in twitter.requests if request.path == twitter.TOKEN]
         assert exchange.headers["authorization"].startswith("Basic ")
         assert "client_secret" not in exchange.parameters
         assert session.put("/user", json={"email": "x@example.com"}).status_code == 200

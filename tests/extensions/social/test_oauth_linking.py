@@ -40,8 +40,8 @@ def assert_untouched(database, alice):
         columns = "email, email_proved, password_hash IS NOT NULL, last_sign_in_at"
         user = database.one(f"SELECT {columns} FROM users WHERE id = %(id)s", id=alice.id)
         assert user == (alice.email, True, True, None)
-        owned = database.all("SELECT provider FROM identities WHERE user_id = %(id)s", id=alice.id)
-        assert owned == [("email",)]
+        providers = database.all("SELECT provider FROM identities WHERE user_id = %(id)s", id=alice.id)
+        assert providers == [("email",)]
 
     return check
 
@@ -145,8 +145,8 @@ class TestUnverifiedAddress:
             '{"name":{"firstName":"\\u0000"}}',
         ],
     )
-    def test_malformed_user_parameter_does_not_prevent_sign_in(self, service, fakes, sent):
-        fakes.apple.person, fakes.apple.user = {"sub": "001.alice"}, sent
+    def test_malformed_user_parameter_does_not_prevent_sign_in(self, service, fakes, user_parameter):
+        fakes.apple.person, fakes.apple.user = {"sub": "001.alice"}, user_parameter
         service.user("apple")
 
 
@@ -199,8 +199,8 @@ class TestSameSubject:
         assert_untouched()
         session.put("/user", json={"email": "elsewhere@example.org"})
         hand_in(client, "email_change", outbox.last("elsewhere@example.org").token)
-        again = service.user("google")
-        assert (again["id"], again["email"]) == (bob.id, "elsewhere@example.org")
+        user = service.user("google")
+        assert (user["id"], user["email"]) == (bob.id, "elsewhere@example.org")
 
     def test_provider_case_and_spaces_tell_subjects_apart(
         self, service, google, acme, alice, database, assert_untouched
@@ -229,9 +229,9 @@ class TestSecondSubject:
 
 def test_ban_refuses_every_identity_until_it_ends(service, google, github, alice_at_google, database):
     browser = service.browser()
-    begun = service.return_url(browser, "google")
+    url = service.return_url(browser, "google")
     database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
-    assert_failed(browser.visit(begun), "user_banned")
+    assert_failed(browser.visit(url), "user_banned")
     before = database.everything(*TABLES)
     github.be(1001, ALICE)
     body = {"provider": "google", "id_token": google.id_token()}
@@ -244,17 +244,17 @@ def test_ban_refuses_every_identity_until_it_ends(service, google, github, alice
 
 
 def test_only_existing_users_sign_in_when_sign_up_is_disabled(make_service, google, acme, alice, database):
-    closed = make_service(AUTH_DISABLE_SIGNUP="true")
+    closed_service = make_service(AUTH_DISABLE_SIGNUP="true")
     be(google, "dave", DAVE)
     be(acme, "mallory", alice.email)
     before = database.everything(*TABLES)
     for provider in ("google", "github", "acme", "twitter"):
-        assert_failed(closed.sign_in(provider), "signup_disabled")
+        assert_failed(closed_service.sign_in(provider), "signup_disabled")
     body = {"provider": "google", "id_token": google.id_token()}
-    assert_error(closed.client.post("/token?grant_type=id_token", json=body), 403, "signup_disabled")
+    assert_error(closed_service.client.post("/token?grant_type=id_token", json=body), 403, "signup_disabled")
     assert database.everything(*TABLES) == before
     be(google, "alice-at-google", alice.email)
-    assert [closed.user("google")["id"] for _ in range(2)] == [alice.id, alice.id]
+    assert [closed_service.user("google")["id"] for _ in range(2)] == [alice.id, alice.id]
 
 
 class TestConcurrency:
@@ -288,8 +288,8 @@ class TestConcurrency:
         browser = service.browser()
         url = service.return_url(browser, "google")
         body = {"email": DAVE, "password": PASSWORD}
-        acts = (lambda: client.post("/signup", json=body), lambda: browser.visit(url))
-        signed_up, page = at_once(2, lambda number: acts[number]())
+        requests = (lambda: client.post("/signup", json=body), lambda: browser.visit(url))
+        signed_up, page = at_once(2, lambda number: requests[number]())
         assert signed_up.status_code == 201
         service.session(page)
         assert database.one("SELECT email, password_hash, email_proved FROM users") == (DAVE, None, True)

@@ -44,7 +44,7 @@ def at_home(monkeypatch, fakes: Fakes) -> None:
 
 def received(provider: FakeProvider, code: str) -> bool:
     """Whether a provider received a code anywhere in a request."""
-    return any(code in str(asked) for asked in provider.requests)
+    return any(code in str(request) for request in provider.requests)
 
 
 class TestHostileProvider:
@@ -55,12 +55,14 @@ class TestHostileProvider:
     sends no `iss`.
     """
 
-    def bring(self, service: Service, hostile: str, runs: Any, honest: Any, **changes: str) -> Page:
-        alices = service.browser()
-        of_mallory = service.leave(service.browser(), honest.name)
-        crossed = of_mallory | {"state": service.leave(alices, hostile)["state"]} | changes
-        alices.be_at(f"{runs.url}/authorize")
-        return alices.click(f"{honest.url}{honest.AUTHORIZE}?{urlencode(crossed)}")
+    def bring(
+        self, service: Service, hostile: str, hostile_provider: Any, honest: Any, **changes: str
+    ) -> Page:
+        browser = service.browser()
+        parameters = service.leave(service.browser(), honest.name)
+        crossed_parameters = parameters | {"state": service.leave(browser, hostile)["state"]} | changes
+        browser.be_at(f"{hostile_provider.url}/authorize")
+        return browser.click(f"{honest.url}{honest.AUTHORIZE}?{urlencode(crossed_parameters)}")
 
     @pytest.mark.parametrize(
         ("hostile", "honest", "is_at_home"),
@@ -133,9 +135,9 @@ class TestRedirectUri:
         base = "https://example.com/auth/v1"
         providers = make_service(AUTH_BASE_URL=base).parts.providers
         assert providers["acme"].redirect_uri == f"{base}/providers/acme/callback"
-        found = {f"{provider.redirect_uri}/" for provider in providers.values()}
-        assert len(found) == len(fakes.all) - 1
-        assert not any(one.startswith(other) for one in found for other in found - {one})
+        uris = {f"{provider.redirect_uri}/" for provider in providers.values()}
+        assert len(uris) == len(fakes.all) - 1
+        assert not any(uri.startswith(other) for uri in uris for other in uris - {uri})
 
 
 class TestCallback:
@@ -152,11 +154,11 @@ class TestCallback:
     def test_callback_of_another_provider_ends_the_flow(self, service, google, database, path, method):
         browser = service.browser()
         url = service.return_url(browser, "google")
-        sent = single(urlsplit(url).query) | ({"error": "access_denied"} if method == "error" else {})
+        parameters = single(urlsplit(url).query) | ({"error": "access_denied"} if method == "error" else {})
         # A form of the same site, which the browser sends with its cookie.
         browser.be_at(f"{SITE}/")
-        visited = f"{SITE}{path}?{urlencode(sent)}"
-        page = browser.post(SITE + path, sent) if method == "post" else browser.visit(visited)
+        new_url = f"{SITE}{path}?{urlencode(parameters)}"
+        page = browser.post(SITE + path, parameters) if method == "post" else browser.visit(new_url)
         assert_failed(page, *FAILED)
         assert_failed(browser.visit(url), *STALE)
         assert ("/token" in google.paths(), database.count("users")) == (False, 0)
@@ -183,17 +185,17 @@ class TestTrust:
     """A provider at another host than the preset of its name is not trusted to verify addresses."""
 
     @pytest.fixture
-    def make(self, make_app, fakes):
-        """Make a service without settings of trust."""
+    def make_default(self, make_app, fakes):
+        """Make a service with the default trust in each provider."""
         settings = {name: value for name, value in fakes.settings().items() if "LINK_BY_EMAIL" not in name}
         return lambda: Service(make_app(fresh=True, **settings))
 
     @pytest.mark.parametrize("provider", ["google", "github"])
-    def test_preset_at_its_own_host_is_trusted_to_link(self, at_home, make, alice, provider):
-        assert make().user(provider)["id"] == alice.id
+    def test_preset_at_its_own_host_is_trusted_to_link(self, at_home, make_default, alice, provider):
+        assert make_default().user(provider)["id"] == alice.id
 
     @pytest.mark.parametrize("provider", ["google", "github", "acme"])
-    def test_preset_at_another_host_is_not_trusted(self, make, acme, alice, provider):
+    def test_preset_at_another_host_is_not_trusted(self, make_default, acme, alice, provider):
         acme.person = {"sub": "alice-at-acme", "email": alice.email, "email_verified": True}
-        user = make().user(provider)
+        user = make_default().user(provider)
         assert (user["id"] != alice.id, user["email"]) == (True, None)

@@ -109,7 +109,7 @@ def provider(name: str) -> Iterator[FakeProvider]:
 
 
 @pytest.fixture
-def sampled(make_service, provider):
+def sample_service(make_service, provider):
     """The service with this provider."""
     emails = {"emails_url": f"{provider.url}/user/emails"} if provider.name in EMAILS else {}
     return make_service(**provider.settings(**emails))
@@ -126,8 +126,8 @@ def nested(path: str) -> Any:
 class TestSample:
     """A sign-in with each provider, with the sample of its documentation."""
 
-    def test_sample_is_read_and_the_secret_sent_in_the_documented_way(self, sampled, provider, name):
-        user = sampled.user(name)
+    def test_sample_is_read_and_the_secret_sent_in_the_documented_way(self, sample_service, provider, name):
+        user = sample_service.user(name)
         email = None if name in WITHOUT_EMAIL else EMAIL
         verified = name not in WITHOUT_EMAIL | UNVERIFIED
         expected: dict[str, Any] = {"sub": ID, "email": email, "email_verified": verified}
@@ -141,68 +141,70 @@ class TestSample:
         assert user["email"] == (EMAIL if verified else None)
         assert user["app_metadata"]["provider"] == name
         if isinstance(provider, PlainProvider):
-            (exchange,) = [asked for asked in provider.requests if asked.path == "/token"]
+            (exchange,) = [request for request in provider.requests if request.path == "/token"]
             by_basic = exchange.headers.get("authorization", "").startswith("Basic ")
             assert by_basic == (PRESETS[name].auth_method == "client_secret_basic")
             assert ("client_secret" in exchange.parameters) != by_basic
 
-    def test_sample_with_only_the_subject_is_read(self, sampled, provider, name):
+    def test_sample_with_only_the_subject_is_read(self, sample_service, provider, name):
         provider.person = nested(PRESETS[name].subject)
         if isinstance(provider, PlainProvider):
             empty: Any = {"values": []} if name == "bitbucket" else []
             provider.documents = {"/user": provider.person, "/user/emails": empty}
-        user = sampled.user(name)
+        user = sample_service.user(name)
         assert (user["email"], user["user_metadata"]) == (None, {})
         assert user["identities"][0]["identity_data"]["sub"] == ID
 
 
 @pytest.mark.parametrize("name", ["discord", "github"])
-def test_handle_is_no_name(sampled, provider, name):
+def test_handle_is_no_name(sample_service, provider, name):
     nameless = {"global_name": None} if name == "discord" else {"name": None}
     provider.documents |= {"/user": SAMPLES[name] | nameless}
     picture = URL if name == "github" else ""
-    assert sampled.user(name)["user_metadata"] == profile_metadata(picture=picture, handle=HANDLES[name])
+    assert sample_service.user(name)["user_metadata"] == profile_metadata(
+        picture=picture, handle=HANDLES[name]
+    )
 
 
 @pytest.mark.parametrize("name", ["linkedin"])
-def test_linkedin_does_not_get_pkce(sampled, name):
+def test_linkedin_does_not_get_pkce(sample_service, name):
     # LinkedIn refuses the secret of a client that sends a code_verifier: 401 invalid_client
     # (UsefulSoftwareCo/executor#2087, tried on it in September 2026). Its PKCE is for native clients, at
     # another address.
-    sent = sampled.leave(sampled.browser(), name)
-    assert not {"code_challenge", "code_challenge_method"} & set(sent)
+    parameters = sample_service.leave(sample_service.browser(), name)
+    assert not {"code_challenge", "code_challenge_method"} & set(parameters)
 
 
 @pytest.mark.parametrize(
     ("name", "header"),
     [("twitch", ("client-id", "client-at-twitch")), ("notion", ("notion-version", "2022-06-28"))],
 )
-def test_provider_is_sent_the_header_that_it_asks_for(sampled, provider, name, header):
-    sampled.signed_in(name)
-    (asked,) = [asked for asked in provider.requests if asked.path == "/user"]
-    assert header in asked.headers.items()
+def test_provider_is_sent_the_header_that_it_asks_for(sample_service, provider, name, header):
+    sample_service.signed_in(name)
+    (call,) = [call for call in provider.requests if call.path == "/user"]
+    assert header in call.headers.items()
 
 
 @pytest.mark.parametrize("name", ["zoom"])
 @cases("verified", [0, None, "1", 2, False])
-def test_zoom_verifies_an_email_with_the_number_1_alone(sampled, provider, name, verified):
+def test_zoom_verifies_an_email_with_the_number_1_alone(sample_service, provider, name, verified):
     provider.documents = {"/user": SAMPLES[name] | {"verified": verified}}
-    assert sampled.user(name)["email"] is None
+    assert sample_service.user(name)["email"] is None
 
 
 @pytest.mark.parametrize("name", ["kakao"])
-def test_kakaos_email_that_another_account_has_now_is_not_verified(sampled, provider, name):
+def test_kakaos_email_that_another_account_has_now_is_not_verified(sample_service, provider, name):
     account = SAMPLES[name]["kakao_account"] | {"is_email_valid": False}
     provider.documents = {"/user": SAMPLES[name] | {"kakao_account": account}}
-    assert sampled.user(name)["email"] is None
+    assert sample_service.user(name)["email"] is None
 
 
 def test_apples_secret_is_signed_for_each_exchange_and_the_name_sent_once_stays(service, fakes):
     apple = fakes.apple
     apple.person = {"sub": "001.alice"}
     name = '{"name": {"firstName": "Alice", "middleName": "P.", "lastName": "Liddell"}, "email": "x@example.com"}'
-    for sent in (name, None):
-        apple.user = sent
+    for user_parameter in (name, None):
+        apple.user = user_parameter
         assert service.user("apple")["user_metadata"] == profile_metadata(name="Alice Liddell")
     assert len(apple.secrets) == 2
     for claims in apple.secrets:
@@ -247,7 +249,7 @@ class TestAzure:
         assert database.count("users") == 1
 
 
-# What providers say of an address, and which of them mean yes by it.
+# Values that providers may send about an address, and which of them mean yes.
 WORDS: list[Any] = [
     *(True, "true", 1, "1"),
     *(
@@ -277,7 +279,7 @@ YES: dict[str, list[Any]] = {
 }
 
 
-# Those whose sample itself says it, and not a list of addresses.
+# Providers whose sample itself, not a list of addresses, says whether the address is verified.
 SAYING = [
     name
     for name in NAMES
@@ -286,17 +288,17 @@ SAYING = [
 
 
 @pytest.mark.parametrize("name", sorted({*SAYING} - WITHOUT_EMAIL))
-def test_address_is_verified_by_the_own_words_of_the_provider_alone(sampled, provider, name):
+def test_address_is_verified_by_the_own_words_of_the_provider_alone(sample_service, provider, name):
     yes = [repr(word) for word in YES.get(name, [True])]
-    read = sampled.parts.providers[name]._identity
+    read = sample_service.parts.providers[name]._identity
     sample, path = SAMPLES[name], PRESETS[name].email_verified.split(".")
     for word in WORDS:
-        found = copy.deepcopy(sample)
-        inner = found
+        profile = copy.deepcopy(sample)
+        inner = profile
         for step in path[:-1]:
             inner = inner[step]
         inner[path[-1]] = word
-        assert (read(found).email is not None) == (repr(word) in yes), word
+        assert (read(profile).email is not None) == (repr(word) in yes), word
 
 
 CANCELLED = {
@@ -307,11 +309,11 @@ CANCELLED = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_user_who_cancels_is_told_so_and_nothing_is_logged(sampled, provider, name, capfd):
+def test_user_who_cancels_is_told_so_and_nothing_is_logged(sample_service, provider, name, capfd):
     for word in (*CANCELLED.get(name, []), "access_denied"):
         provider.response = {"error": word, "code": None}
-        browser = sampled.browser()
-        page = sampled.sign_in(name, browser)
+        browser = sample_service.browser()
+        page = sample_service.sign_in(name, browser)
         page = browser.submit() if name == "apple" else page
         assert_failed(page, "bad_oauth_callback", "access_denied")
     assert "provider_failed" not in capfd.readouterr().err

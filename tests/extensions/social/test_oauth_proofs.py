@@ -13,7 +13,7 @@ from tests.support.pages import Visitor
 from tests.support.users import session_of
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-ASKED = {"max_age": "0", "prompt": "login"}
+FRESH_SIGN_IN = {"max_age": "0", "prompt": "login"}
 HOUR = 3600
 
 
@@ -23,25 +23,25 @@ def acme(acme):
     return acme
 
 
-def by_redirect(service, acme, **asked):
-    return service.session(service.sign_in("acme", **asked))
+def by_redirect(service, acme, **query_parameters):
+    return service.session(service.sign_in("acme", **query_parameters))
 
 
-def by_code(service, acme, **asked):
-    code = query(service.sign_in("acme", **WITH_CHALLENGE, **asked))["code"]
+def by_code(service, acme, **query_parameters):
+    code = query(service.sign_in("acme", **WITH_CHALLENGE, **query_parameters))["code"]
     body = {"auth_code": code, "code_verifier": VERIFIER}
     return session_of(service.client, service.client.post("/token?grant_type=pkce", json=body))
 
 
-def by_id_token(service, acme, **asked):
-    if asked:
+def by_id_token(service, acme, **query_parameters):
+    if query_parameters:
         acme.signed_in_at = time.time()
     body = {"provider": "acme", "id_token": acme.id_token()}
     return session_of(service.client, service.client.post("/token?grant_type=id_token", json=body))
 
 
-def prove(session) -> int:
-    """Return the status of an act that needs a proof of the last 15 minutes."""
+def status_of_proof(session) -> int:
+    """Return the status of a request that needs a proof of the last 15 minutes."""
     return session.get("/user/identities/authorize?provider=github").status_code
 
 
@@ -51,35 +51,39 @@ def test_proof_is_as_old_as_the_sign_in_at_the_provider(service, acme, database,
     for signed_in_at, status in ((None, 200), (time.time() - HOUR, 400), (time.time() + HOUR, 200)):
         acme.signed_in_at = signed_in_at
         session = sign_in(service, acme)
-        assert (session.get("/user").status_code, prove(session)) == (200, status), signed_in_at
+        assert (session.get("/user").status_code, status_of_proof(session)) == (200, status), signed_in_at
     database.run(
         "UPDATE sessions SET created_at = created_at - interval '15 minutes',"
         " reauthenticated_at = reauthenticated_at - interval '15 minutes'"
     )
-    assert prove(session) == 400
+    assert status_of_proof(session) == 400
     acme.signed_in_at = time.time() - HOUR
-    assert prove(sign_in(service, acme, prompt="login")) == 200
+    assert status_of_proof(sign_in(service, acme, prompt="login")) == 200
 
 
 @cases("auth_time", ["now", True, -1, {}, 1e300])
 def test_time_that_is_no_date_proves_nothing(service, acme, auth_time):
     acme.claims = {"auth_time": auth_time}
-    assert prove(by_redirect(service, acme)) == 400
+    assert status_of_proof(by_redirect(service, acme)) == 400
 
 
 def test_flow_for_a_proof_asks_the_provider_to_authenticate_the_user_again(service, acme):
-    for asked, sent in (({}, {}), ({"prompt": "consent"}, {}), ({"prompt": "login"}, ASKED)):
-        parameters = service.leave(service.browser(), "acme", **asked)
-        assert {name: parameters[name] for name in ASKED if name in parameters} == sent
+    for query_parameters, expected in (
+        ({}, {}),
+        ({"prompt": "consent"}, {}),
+        ({"prompt": "login"}, FRESH_SIGN_IN),
+    ):
+        parameters = service.leave(service.browser(), "acme", **query_parameters)
+        assert {name: parameters[name] for name in FRESH_SIGN_IN if name in parameters} == expected
     url = service.client.get("/authorize?provider=acme&prompt=login&skip_http_redirect=true").json["url"]
     assert "prompt=login" in url
 
 
 def test_each_provider_is_asked_in_its_own_words():
-    asked = {name: dict(preset.asks_again) for name, preset in PRESETS.items() if preset.asks_again}
-    assert asked == {
+    parameters = {name: dict(preset.asks_again) for name, preset in PRESETS.items() if preset.asks_again}
+    assert parameters == {
         "azure": {"prompt": "login"},
-        "gitlab": ASKED,
+        "gitlab": FRESH_SIGN_IN,
         "facebook": {"auth_type": "reauthenticate"},
     }
 

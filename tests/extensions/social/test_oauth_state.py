@@ -16,7 +16,7 @@ ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified
 MALLORY = {"sub": "mallory-at-google", "email": "mallory@example.com", "email_verified": True}
 UNSUPPORTED = "oauth_provider_not_supported"
 A_SECRET = Like("256 random bits", r"[\w-]{43}")
-SENT = {
+EXPECTED_PARAMETERS = {
     "response_type": "code",
     "client_id": "client-at-google",
     "redirect_uri": f"{SITE}/providers/google/callback",
@@ -26,7 +26,7 @@ SENT = {
     "code_challenge": A_SECRET,
     "code_challenge_method": "S256",
 }
-ASKED = {"provider": "google", "redirect_to": APPLICATION, "skip_http_redirect": "true"}
+QUERY = {"provider": "google", "redirect_to": APPLICATION, "skip_http_redirect": "true"}
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def _people(google: FakeProvider, acme: FakeProvider) -> None:
 
 
 @pytest.fixture
-def begun(service):
+def flow(service):
     """A browser with a flow of Google, and the URL that it returns to."""
     browser = service.browser()
     return browser, service.return_url(browser, "google")
@@ -55,9 +55,11 @@ def no_effect(google, acme, database):
 
 def changed(url: str, **parameters: str | None) -> str:
     """Return a URL with changed parameters; None removes one."""
-    address, _, sent = url.partition("?")
-    kept = {name: value for name, value in (single(sent) | parameters).items() if value is not None}
-    return f"{address}?{urlencode(kept)}"
+    address, _, query_text = url.partition("?")
+    parameters_left = {
+        name: value for name, value in (single(query_text) | parameters).items() if value is not None
+    }
+    return f"{address}?{urlencode(parameters_left)}"
 
 
 class TestAuthorize:
@@ -65,9 +67,9 @@ class TestAuthorize:
         page = service.browser().visit(service.authorize("google"), stop=lambda url: not url.startswith(SITE))
         assert page.url.startswith(f"{google.url}/authorize?")
         first, second = single(urlsplit(page.url).query), service.leave(service.browser(), "google")
-        assert (first, second) == (SENT, SENT)
+        assert (first, second) == (EXPECTED_PARAMETERS, EXPECTED_PARAMETERS)
         names = ("state", "nonce", "code_challenge")
-        assert len({sent[name] for sent in (first, second) for name in names}) == 6
+        assert len({request[name] for request in (first, second) for name in names}) == 6
 
     @pytest.mark.parametrize("base", [SITE, "https://auth.example.com"])
     def test_authorize_responds_with_302_and_a_host_only_cookie_for_the_flow(self, make_service, base):
@@ -78,10 +80,10 @@ class TestAuthorize:
         (header,) = response.headers.getlist("Set-Cookie")
         pair, *attributes = header.split("; ")
         assert pair.partition("=")[2] == A_SECRET
-        kept = {attribute for attribute in attributes if not attribute.startswith("Expires=")}
+        lasting = {attribute for attribute in attributes if not attribute.startswith("Expires=")}
         has_tls = base != SITE
-        assert kept - {"Secure"} == {"HttpOnly", "Max-Age=600", "Path=/", "SameSite=Lax"}
-        assert (pair.startswith("__Host-"), "Secure" in kept) == (has_tls, has_tls)
+        assert lasting - {"Secure"} == {"HttpOnly", "Max-Age=600", "Path=/", "SameSite=Lax"}
+        assert (pair.startswith("__Host-"), "Secure" in lasting) == (has_tls, has_tls)
 
     def test_foreign_cookie_is_replaced(self, service):
         for planted in ("", "short", "x" * 44, "x" * 42 + "!", '"' + "x" * 43 + '"'):
@@ -92,21 +94,21 @@ class TestAuthorize:
     @cases("path", ["/authorize", "/%61uthorize", "/auth/v1//authorize"])
     def test_tokens_of_a_sign_in_are_not_carried_on_to_the_next_provider(self, service, google, path):
         """Browsers keep the fragment in a redirect."""
-        asked = service.authorize("google", redirect_to=f"{SITE}{path}?provider=google")
-        refused = service.client.get(asked)
+        url = service.authorize("google", redirect_to=f"{SITE}{path}?provider=google")
+        refused = service.client.get(url)
         assert (refused.status_code, "Location" in refused.headers) == (400, False)
 
     def test_flow_is_stored_in_one_row_without_clear_secrets(self, service, database):
         browser = service.browser()
-        sent = service.leave(browser, "google", redirect_to=APPLICATION, **WITH_CHALLENGE)
+        parameters = service.leave(browser, "google", redirect_to=APPLICATION, **WITH_CHALLENGE)
         row = database.one(
             "SELECT provider, redirect_to, code_challenge, user_id,"
             " extract(epoch FROM expires_at - created_at)::int FROM oauth_flows"
         )
         assert row == ("google", APPLICATION, CHALLENGE, None, 600)
         stored = str(database.everything())
-        for clear in (sent["state"], sent["nonce"], browser.cookies[0].value):
-            assert clear not in stored
+        for secret in (parameters["state"], parameters["nonce"], browser.cookies[0].value):
+            assert secret not in stored
 
     @cases(
         "extra",
@@ -118,12 +120,14 @@ class TestAuthorize:
         ],
     )
     def test_query_can_set_the_scopes_and_no_protected_parameter(self, service, extra):
-        sent = service.leave(service.browser(), "google", **extra)
-        assert sent == SENT | {"scope": extra.get("scopes", SENT["scope"])}
-        assert not {"of-mallory", CHALLENGE} & set(sent.values())
+        parameters = service.leave(service.browser(), "google", **extra)
+        assert parameters == EXPECTED_PARAMETERS | {
+            "scope": extra.get("scopes", EXPECTED_PARAMETERS["scope"])
+        }
+        assert not {"of-mallory", CHALLENGE} & set(parameters.values())
 
     @cases(
-        ("sent", "error_code"),
+        ("query_text", "error_code"),
         [
             *(
                 (f"provider={name}", UNSUPPORTED)
@@ -136,8 +140,10 @@ class TestAuthorize:
             ("provider=goo%00gle", "validation_failed"),
         ],
     )
-    def test_unknown_provider_or_malformed_parameter_is_refused(self, service, database, sent, error_code):
-        assert_error(service.client.get(f"/authorize?{sent}"), 400, error_code, details=A_SENTENCE)
+    def test_unknown_provider_or_malformed_parameter_is_refused(
+        self, service, database, query_text, error_code
+    ):
+        assert_error(service.client.get(f"/authorize?{query_text}"), 400, error_code, details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 
     def test_page_about_an_unknown_provider_tells_developers_how_to_set_it_up(self, service):
@@ -148,8 +154,8 @@ class TestAuthorize:
 
 
 class TestCallback:
-    def test_state_works_once_also_for_concurrent_callbacks(self, service, begun, google, database):
-        browser, url = begun
+    def test_state_works_once_even_for_concurrent_callbacks(self, service, flow, google, database):
+        browser, url = flow
         twins = service.twins(browser, 8)
         pages = at_once(8, lambda number: twins[number].visit(url))
         codes = sorted(fragment(page).get("error_code", "none") for page in pages)
@@ -159,14 +165,14 @@ class TestCallback:
         assert_failed(browser.visit(url), *STALE)
         assert (google.requests, database.count("sessions"), database.count("oauth_flows")) == ([], 1, 0)
 
-    def test_state_expires_in_ten_minutes(self, begun, database, no_effect):
-        browser, url = begun
+    def test_state_expires_in_ten_minutes(self, flow, database, no_effect):
+        browser, url = flow
         database.run("UPDATE oauth_flows SET expires_at = expires_at - interval '10 minutes'")
         assert_failed(browser.visit(url), *STALE)
         no_effect()
 
-    def test_unknown_state_is_refused_and_leaves_the_flow(self, service, begun, no_effect):
-        browser, url = begun
+    def test_unknown_state_is_refused_and_leaves_the_flow(self, service, flow, no_effect):
+        browser, url = flow
         for state in (None, "", "x", "x" * 43, "x" * 2048, "%", "ä" * 43):
             assert_failed(browser.visit(changed(url, state=state)), *STALE)
         assert_failed(browser.visit(f"{SITE}/callback?error=access_denied&state={'x' * 43}"), *STALE)
@@ -177,15 +183,17 @@ class TestCallback:
         "sent",
         ["code=a&code=b&state=x", "state=a&state=b", "state=%00", "iss=a&iss=b", "state=" + "x" * 2049],
     )
-    def test_repeated_or_malformed_callback_parameter_is_refused(self, service, sent):
-        assert_error(service.client.get(f"/callback?{sent}"), 400, "validation_failed", details=A_SENTENCE)
+    def test_repeated_or_malformed_callback_parameter_is_refused(self, service, query_text):
+        assert_error(
+            service.client.get(f"/callback?{query_text}"), 400, "validation_failed", details=A_SENTENCE
+        )
 
     @cases("code", [None, "", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
     def test_missing_or_unknown_code_is_refused(self, service, google, database, code):
         browser = service.browser()
-        sent = {"state": service.leave(browser, "google")["state"], "code": code}
-        sent = {name: value for name, value in sent.items() if value is not None}
-        assert_failed(browser.visit(f"{service.callback('google')}?{urlencode(sent)}"), *FAILED)
+        parameters = {"state": service.leave(browser, "google")["state"], "code": code}
+        parameters = {name: value for name, value in parameters.items() if value is not None}
+        assert_failed(browser.visit(f"{service.callback('google')}?{urlencode(parameters)}"), *FAILED)
         assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
         assert code is not None or "/token" not in google.paths()
 
@@ -197,7 +205,9 @@ class TestCallback:
             *((error, None, "server_error") for error in ("invalid_scope", "<script>alert(1)</script>", "")),
         ],
     )
-    def test_error_is_told_in_own_words(self, service, google, database, no_effect, error, code, passed_on):
+    def test_error_is_told_in_our_own_words(
+        self, service, google, database, no_effect, error, code, passed_on
+    ):
         words = {"error_description": "words of mallory", "error_uri": "https://evil.example"}
         google.response = words | {"error": error, "code": code}
         page = service.sign_in("google", redirect_to=APPLICATION)
@@ -212,28 +222,31 @@ class TestOtherBrowser:
 
     def test_callback_in_a_browser_without_a_flow_is_refused(self, service, google, no_effect):
         google.person = MALLORY
-        mallorys, alices = service.browser(), service.browser()
-        url = service.return_url(mallorys, "google")
+        mallorys_browser, alices_browser = service.browser(), service.browser()
+        url = service.return_url(mallorys_browser, "google")
         google.person = ALICE
-        assert_failed(alices.visit(url), *STALE)
+        assert_failed(alices_browser.visit(url), *STALE)
         # The same in a browser with another flow. Both flows continue in their own browsers.
-        her_url = service.return_url(alices, "google")
-        assert_failed(alices.visit(url), *STALE)
+        alices_url = service.return_url(alices_browser, "google")
+        assert_failed(alices_browser.visit(url), *STALE)
         no_effect()
-        for browser, own, person in ((alices, her_url, ALICE), (mallorys, url, MALLORY)):
-            assert service.session(browser.visit(own)).get("/user").json["email"] == person["email"]
+        for browser, own_url, person in (
+            (alices_browser, alices_url, ALICE),
+            (mallorys_browser, url, MALLORY),
+        ):
+            assert service.session(browser.visit(own_url)).get("/user").json["email"] == person["email"]
 
-    def test_code_of_another_browser_is_refused_with_the_own_state(self, service, begun, google, database):
+    def test_code_of_another_browser_is_refused_with_the_own_state(self, service, flow, google, database):
         # Mallory stole Alice's code: PKCE and the nonce bind it to Alice's flow.
-        stolen = single(urlsplit(begun[1]).query)["code"]
+        stolen_code = single(urlsplit(flow[1]).query)["code"]
         google.person = MALLORY
-        mallorys = service.browser()
-        hers = service.return_url(mallorys, "google")
-        assert_failed(mallorys.visit(changed(hers, code=stolen)), *FAILED)
+        mallorys_browser = service.browser()
+        mallorys_url = service.return_url(mallorys_browser, "google")
+        assert_failed(mallorys_browser.visit(changed(mallorys_url, code=stolen_code)), *FAILED)
         assert database.count("users") == 0
 
-    def test_form_of_another_site_comes_without_the_lax_cookie(self, service, begun, no_effect):
-        browser, url = begun
+    def test_form_of_another_site_comes_without_the_lax_cookie(self, service, flow, no_effect):
+        browser, url = flow
         browser.be_at("https://evil.example/")
         assert_failed(browser.post(service.callback("google"), single(urlsplit(url).query)), *STALE)
         assert "Cookie" not in browser.requests[-2][2]
@@ -249,11 +262,11 @@ class TestOtherProvider:
 
     def test_missing_iss_is_refused_if_announced(self, service, make_service, google, no_effect):
         google.metadata = {"authorization_response_iss_parameter_supported": True}
-        announced = make_service()
-        assert_failed(announced.sign_in("google"), *FAILED)
+        announcing_service = make_service()
+        assert_failed(announcing_service.sign_in("google"), *FAILED)
         no_effect()
         google.response = {"iss": google.url}
-        for each in (announced, service):
+        for each in (announcing_service, service):
             each.signed_in("google")
 
 
@@ -267,15 +280,15 @@ class TestFormPost:
 
     def test_form_post_signs_in_once_by_a_cross_site_cookie_of_its_browser(self, apples, database):
         browser, other = apples.browser(), apples.browser()
-        sent = apples.leave(browser, "apple")
-        assert (sent["response_mode"], sent["code_challenge_method"]) == ("form_post", "S256")
+        parameters = apples.leave(browser, "apple")
+        assert (parameters["response_mode"], parameters["code_challenge_method"]) == ("form_post", "S256")
         form = apples.sign_in("apple", browser).forms[0]
         apples.sign_in("apple", other)
         assert_failed(other.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
         assert database.count("users") == 0
         page = browser.submit()
         assert apples.session(page, apples.origin).get("/user").json["email"] == "alice@example.com"
-        # The other one is of the page at the end.
+        # The other cookie is of the page at the end.
         (cookie,) = [cookie for cookie in browser.cookies if cookie.same_site == "none"]
         assert (cookie.name[:7], cookie.secure, cookie.http_only) == ("__Host-", True, True)
         method, url, headers = browser.requests[-2]
@@ -326,14 +339,14 @@ class TestTarget:
         google.claims = claims
         browser = service.browser()
         url = service.return_url(browser, "google", redirect_to=APPLICATION)
-        end = browser.visit(url).url
-        assert end.startswith(APPLICATION)
-        assert not [value for value in single(urlsplit(url).query).values() if value in end]
+        final_url = browser.visit(url).url
+        assert final_url.startswith(APPLICATION)
+        assert not [value for value in single(urlsplit(url).query).values() if value in final_url]
 
 
 def test_skip_http_redirect_returns_a_url_that_starts_the_flow_later(service, google, database):
-    asked = ASKED | {"scopes": "openid email"} | WITH_CHALLENGE
-    response = service.client.get("/authorize", query_string=asked, headers={"Host": "evil.example"})
+    parameters = QUERY | {"scopes": "openid email"} | WITH_CHALLENGE
+    response = service.client.get("/authorize", query_string=parameters, headers={"Host": "evil.example"})
     assert_ok(response, {"url": ANYTHING})
     assert response.json["url"].startswith(f"{SITE}/authorize?")
     assert (database.count("oauth_flows"), "Set-Cookie" in response.headers) == (0, False)

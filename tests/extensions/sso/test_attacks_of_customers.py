@@ -11,20 +11,20 @@ DISABLED = ("sso_provider_disabled", "access_denied")
 USERS = "SELECT count(*) FROM users"
 
 
-def _refuse(sso, body):
+def _assert_refused(sso, body):
     refused = sso.client.post("/token?grant_type=id_token", json=body)
     assert_error(refused, 400, "bad_oauth_callback", "Bad ID token", details=ANYTHING)
 
 
-@pytest.mark.parametrize("edited", ["issuer", "discovery_url"])
-def test_flow_that_is_on_its_way_ends_when_its_code_would_go_elsewhere(sso, acme, globex, database, edited):
+@pytest.mark.parametrize("field", ["issuer", "discovery_url"])
+def test_flow_that_is_on_its_way_ends_when_its_code_would_go_elsewhere(sso, acme, globex, database, field):
     browser = sso.browser()
     url = sso.return_url(browser, acme.identifier)
     value = globex.provider.url
-    if edited == "discovery_url":
+    if field == "discovery_url":
         value = acme.other_document(token_endpoint=f"{globex.provider.url}/token")
-    changed = sso.change(acme, **{edited: value}, client_secret=globex.provider.client_secret)
-    assert changed.status_code == 200
+    response = sso.change(acme, **{field: value}, client_secret=globex.provider.client_secret)
+    assert response.status_code == 200
     assert_failed(browser.visit(url), *STALE)
     assert "/token" not in globex.provider.paths()
     assert database.value(USERS) == 0
@@ -65,5 +65,5 @@ def test_id_token_of_one_provider_is_no_other_ones(sso, acme, globex, database):
     globex.be("1", ALICE)
     for token in (globex.provider.id_token(), globex.provider.id_token(iss=acme.provider.url)):
         body = {"provider": acme.identifier, "id_token": token}
-        _refuse(sso, body)
+        _assert_refused(sso, body)
     assert database.value(USERS) == 0

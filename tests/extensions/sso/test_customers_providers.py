@@ -34,13 +34,13 @@ def refused(sso, acme, database):
     return check
 
 
-@pytest.mark.parametrize("act", ["disable", "delete"])
+@pytest.mark.parametrize("action", ["disable", "delete"])
 def test_provider_whose_domain_became_everybodys_is_disabled_and_deleted_and_not_enabled(
-    sso, acme, make_app, service_role, database, act
+    sso, acme, make_app, service_role, database, action
 ):
     client = make_app(AUTH_SSO="true", AUTH_SSO_PUBLIC_DOMAINS="acme.example").test_client()
     path = f"/admin/custom-providers/{acme.identifier}"
-    if act == "delete":
+    if action == "delete":
         assert client.delete(path, headers=service_role).status_code == 204
         return
     assert client.put(path, json={"enabled": False}, headers=service_role).json["enabled"] is False
@@ -64,8 +64,8 @@ def test_provider_whose_domain_became_everybodys_gets_another_secret_and_loses_a
         assert (response.status_code, response.json.get("domains")) == (200, domains), response.text
     assert secret_of(database, acme) != before
     details = "domains: globex.example has mailboxes of everybody"
-    added = {"domains": ["acme.example", "globex.example"]}
-    refused = client.put(path, json=added, headers=service_role)
+    body_with_public_domain = {"domains": ["acme.example", "globex.example"]}
+    refused = client.put(path, json=body_with_public_domain, headers=service_role)
     assert_error(refused, 400, "validation_failed", details=details)
 
 
@@ -90,26 +90,26 @@ class TestApi:
             assert sso.admin("GET", f"/{name}").json == acme.object
         assert sso.admin("GET").json == {"providers": [acme.object, globex.object]}
         assert sso.admin("GET", "?type=oauth2").json == {"providers": []}
-        changed = sso.change(acme, name="Acme Inc.", domains=["acme.example", "ACME.test"]).json
-        assert (changed["name"], changed["domains"]) == ("Acme Inc.", ["acme.example", "acme.test"])
+        provider = sso.change(acme, name="Acme Inc.", domains=["acme.example", "ACME.test"]).json
+        assert (provider["name"], provider["domains"]) == ("Acme Inc.", ["acme.example", "acme.test"])
         sso.delete(acme)
         assert_error(sso.admin("GET", f"/{acme.identifier}"), 404, "custom_provider_not_found")
-        acts = database.all(
+        rows = database.all(
             "SELECT action FROM audit_log WHERE details ->> 'provider_id' = %(id)s ORDER BY at", id=acme.id
         )
-        ends = ["added", "changed", "disabled", "deleted"]
-        assert [act for (act,) in acts] == [f"provider_{end}" for end in ends]
+        suffixes = ["added", "changed", "disabled", "deleted"]
+        assert [action for (action,) in rows] == [f"provider_{suffix}" for suffix in suffixes]
 
     def test_secret_is_sealed_and_never_shown(self, sso, acme, database):
         secret = acme.provider.client_secret
         stored = database.value("SELECT client_secret FROM identity_providers WHERE id = %(id)s", id=acme.id)
         assert secret.encode() not in bytes(stored)
-        for shown in (sso.admin("GET", f"/{acme.identifier}"), sso.change(acme, client_secret=secret)):
-            assert secret not in shown.text
+        for response in (sso.admin("GET", f"/{acme.identifier}"), sso.change(acme, client_secret=secret)):
+            assert secret not in response.text
         assert secret not in str(database.all("SELECT details FROM audit_log"))
 
     @cases("name", ["custom:none", "custom:acme-idp%00", "%00", "sso:%00", "custom:ACME-IDP"])
-    def test_other_name_is_of_no_provider(self, sso, acme, name):
+    def test_other_name_is_not_found(self, sso, acme, name):
         for method in ("GET", "PUT", "DELETE"):
             refused = sso.admin(method, f"/{name}", **({"enabled": False} if method == "PUT" else {}))
             assert_error(refused, 404, "custom_provider_not_found")
@@ -117,12 +117,12 @@ class TestApi:
 
 
 class TestWhatIsRefused:
-    def test_issuer_of_many_tenants_or_of_everybody(self, refused):
-        said = [refused(issuer=issuer) for issuer in REFUSED_ISSUERS]
-        assert all(each.startswith("issuer: must") for each in said)
+    def test_issuer_of_many_tenants_or_of_everybody_is_refused(self, refused):
+        problems = [refused(issuer=issuer) for issuer in REFUSED_ISSUERS]
+        assert all(each.startswith("issuer: must") for each in problems)
 
     @cases(
-        ("changes", "said"),
+        ("changes", "problem"),
         [
             ({"domains": ["acme.example", "T-Online.de"]}, "domains: t-online.de has mailboxes of everybody"),
             (
@@ -138,8 +138,8 @@ class TestWhatIsRefused:
             ({"discovery_url": "https://[::1"}, "discovery_url: must be an https URL"),
         ],
     )
-    def test_what_it_may_not_have(self, refused, changes, said):
-        assert refused(**changes) == said
+    def test_value_that_a_customers_provider_may_not_have_is_refused(self, refused, changes, problem):
+        assert refused(**changes) == problem
 
     def test_setting_adds_domains_that_no_customer_may_have(self, make_app, acme, service_role):
         app = make_app(AUTH_SSO="true", AUTH_SSO_PUBLIC_DOMAINS="hey.com,acme.example")
@@ -149,16 +149,18 @@ class TestWhatIsRefused:
         )
 
     @cases("domains", [["globex.example"], ["acme.example", "GLOBEX.example"]])
-    def test_domain_of_another_provider(self, sso, acme, domains):
+    def test_domain_of_another_provider_is_refused(self, sso, acme, domains):
         response = sso.change(acme, domains=domains)
         assert_error(response, 400, "conflict", "Another provider has this domain")
         assert sso.admin("GET", f"/{acme.identifier}").json["domains"] == ["acme.example"]
 
-    def test_identifier_of_another_provider(self, sso, acme):
+    def test_identifier_of_another_provider_is_refused(self, sso, acme):
         response = sso.admin("POST", **acme.body(domains=[]))
         assert_error(response, 400, "conflict", "Another provider has this identifier")
 
-    def test_discovery_document_of_another_issuer_or_without_keys(self, sso, acme, globex, refused):
+    def test_discovery_document_of_another_issuer_or_without_keys_is_refused(
+        self, sso, acme, globex, refused
+    ):
         acme.provider.metadata = {"issuer": globex.provider.url}
         assert refused() == "issuer: the discovery document is another issuer's"
         acme.provider.metadata = {"issuer": acme.provider.url + "/{tenantid}"}
@@ -172,14 +174,16 @@ class TestWhatIsRefused:
         )
         assert "no document at" in refused()
 
-    def test_issuer_in_a_private_network_unless_a_setting_allows_it(self, make_app, acme, service_role):
+    def test_issuer_in_a_private_network_is_refused_unless_a_setting_allows_it(
+        self, make_app, acme, service_role
+    ):
         app = make_app(AUTH_SSO="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
         response = app.test_client().post("/admin/custom-providers", headers=service_role, json=acme.body())
         assert_error(response, 400, "validation_failed", details=ANYTHING)
         assert acme.provider.requests == []
 
     @cases("path", ["jwks_uri", "token_endpoint", "userinfo_endpoint"])
-    def test_metadata_service_of_a_cloud(self, sso, acme, path):
+    def test_metadata_service_of_a_cloud_is_refused(self, sso, acme, path):
         # Its email is that of the userinfo.
         acme.be("1")
         acme.provider.metadata = {path: "http://169.254.169.254/latest"}
@@ -187,7 +191,7 @@ class TestWhatIsRefused:
         sso.change(acme, discovery_url=url, client_secret=secret)
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
 
-    def test_other_issuer_while_it_has_users(self, sso, acme, globex):
+    def test_other_issuer_is_refused_while_the_provider_has_users(self, sso, acme, globex):
         secret = acme.provider.client_secret
         for issuer in (globex.provider.url, acme.provider.url):
             assert sso.change(acme, issuer=issuer, client_secret=secret).status_code == 200
@@ -199,8 +203,8 @@ class TestWhatIsRefused:
 
     def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
         monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)
-        changed = sso.change(acme, issuer=f"{acme.provider.url}//")
-        assert (changed.status_code, changed.json["issuer"]) == (200, acme.provider.url)
+        response = sso.change(acme, issuer=f"{acme.provider.url}//")
+        assert (response.status_code, response.json["issuer"]) == (200, acme.provider.url)
         acme.be("1", "alice@acme.example", email_verified=True)
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
         acme.be("1", "alice@acme.example", email_verified=True, hd="globex.example")
@@ -216,9 +220,9 @@ class TestCommand:
         secret.write_text(f"{acme.provider.client_secret}\n")
         options = ["--issuer", acme.provider.url, "--client-id", acme.provider.client_id]
         options += ["--secret-file", str(secret), "--domain", "acme.example"]
-        added = run_command(sso.app, "providers", "add", "acme-idp", *options)
-        assert added.exit_code == 0, added.output
-        assert "identifier:   custom:acme-idp" in added.output
+        result = run_command(sso.app, "providers", "add", "acme-idp", *options)
+        assert result.exit_code == 0, result.output
+        assert "identifier:   custom:acme-idp" in result.output
         sso.signed_in(acme.identifier)
         listed = run_command(sso.app, "providers", "list")
         assert "custom:acme-idp  enabled  acme.example  1 user\n" in listed.output

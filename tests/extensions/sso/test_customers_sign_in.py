@@ -41,11 +41,11 @@ def test_user_of_a_provider_alone_removes_a_passkey_while_the_provider_signs_in(
     _, passkey = passkeys.register(session)
     if not is_on:
         database.run("UPDATE identity_providers SET enabled = false, disabled_at = '1970-01-01Z'")
-    alone = session.on(make_app(AUTH_SSO="true", AUTH_EMAIL_ENABLED="false").test_client())
+    session_without_email = session.on(make_app(AUTH_SSO="true", AUTH_EMAIL_ENABLED="false").test_client())
     response = (
-        alone.delete(f"/passkeys/{passkey['id']}", json={})
+        session_without_email.delete(f"/passkeys/{passkey['id']}", json={})
         if door == "DELETE"
-        else alone.put("/user", json={"remove": [passkey["id"]]})
+        else session_without_email.put("/user", json={"remove": [passkey["id"]]})
     )
     if is_on:
         assert response.status_code == 200, response.text
@@ -72,10 +72,14 @@ class TestWhom:
             acme, skip_nonce_check=True, pkce_enabled=False, authorization_params={"prompt": "select_account"}
         )
         sso.signed_in(acme.identifier)
-        sent = acme.provider.parameters("/authorize")
-        assert {"nonce", "code_challenge", "state"} <= sent.keys()
-        assert sent["redirect_uri"] == f"{SITE}/providers/{acme.id}/callback" == acme.object["redirect_uri"]
-        assert (sent["prompt"], sent["scope"]) == ("select_account", "openid email profile")
+        parameters = acme.provider.parameters("/authorize")
+        assert {"nonce", "code_challenge", "state"} <= parameters.keys()
+        assert (
+            parameters["redirect_uri"]
+            == f"{SITE}/providers/{acme.id}/callback"
+            == acme.object["redirect_uri"]
+        )
+        assert (parameters["prompt"], parameters["scope"]) == ("select_account", "openid email profile")
 
     @cases("verified", ["absent", True, "true"])
     def test_email_is_taken_from_a_provider_that_does_not_say_whether_it_is_verified(
@@ -128,9 +132,9 @@ class TestWhom:
     def test_users_own_factor_is_asked_after_the_sign_in(self, sso, acme):
         session = sso.signed_in(acme.identifier)
         factors.set_up(session)
-        again = sso.session(sso.sign_in(acme.identifier))
-        assert (again.claims["aal"], again.claims["aud"]) == ("aal1", "second_step")
-        assert_error(again.put("/user", json={"data": {"x": 1}}), 403, "insufficient_aal")
+        second = sso.session(sso.sign_in(acme.identifier))
+        assert (second.claims["aal"], second.claims["aud"]) == ("aal1", "second_step")
+        assert_error(second.put("/user", json={"data": {"x": 1}}), 403, "insufficient_aal")
 
 
 class TestWhomNot:
@@ -181,7 +185,7 @@ class TestWhomNot:
         globex.be("1", ALICE)
         assert_failed(sso.sign_in(globex.identifier), *CONFLICT)
 
-    def test_user_cannot_link_it(self, sso, acme, alice):
+    def test_user_cannot_link_a_customers_provider(self, sso, acme, alice):
         session = alice.sign_in(client=sso.client)
         query = {"provider": acme.identifier}
         refused = session.get("/user/identities/authorize", query_string=query)
@@ -191,14 +195,14 @@ class TestWhomNot:
 
 
 class TestEnds:
-    @pytest.mark.parametrize("act", ["disable", "delete"])
+    @pytest.mark.parametrize("action", ["disable", "delete"])
     def test_everything_of_its_users_ends_and_nothing_of_others(
-        self, sso, acme, globex, alice, database, act
+        self, sso, acme, globex, alice, database, action
     ):
         session, other = sso.signed_in(acme.identifier), alice.sign_in(client=sso.client)
         key = session.post("/user/api_keys", json={"name": "x"})
         assert key.status_code == 201
-        if act == "disable":
+        if action == "disable":
             assert sso.change(acme, enabled=False).json["enabled"] is False
         else:
             sso.delete(acme)
@@ -207,9 +211,9 @@ class TestEnds:
         refused = sso.client.post("/token?grant_type=api_key", json={"api_key": key.json["key"]})
         assert_error(refused, 401, "invalid_credentials")
         assert other.get("/user").status_code == 200
-        ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
-        assert database.value(ended) == "provider_disabled"
-        assert database.count("identities", "provider LIKE 'sso:%%'") == (act == "disable")
+        end_reason = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+        assert database.value(end_reason) == "provider_disabled"
+        assert database.count("identities", "provider LIKE 'sso:%%'") == (action == "disable")
         assert database.count("api_keys") == 0
 
     def test_janitor_ends_what_an_interruption_has_left(self, sso, acme, alice, database):
@@ -220,31 +224,31 @@ class TestEnds:
         assert other.get("/user").status_code == 200
 
     def test_janitor_that_goes_on_leaves_what_its_users_made_since(self, sso, acme, database, outbox):
-        before = sso.signed_in(acme.identifier)
-        user = before.get("/user").json
-        old_key = make_key(before)[1]
+        old_session = sso.signed_in(acme.identifier)
+        user = old_session.get("/user").json
+        old_key = make_key(old_session)[1]
         database.run(
             "UPDATE identity_providers SET enabled = false, disabled_at = clock_timestamp() WHERE id = %(id)s",
             id=acme.id,
         )
-        since = Person(sso.client, user["id"], ALICE).open_session()
-        key = make_key(since)[1]
+        new_session = Person(sso.client, user["id"], ALICE).open_session()
+        key = make_key(new_session)[1]
         assert sso.client.post("/magiclink", json={"email": ALICE}).status_code == 200
-        assert since.put("/user", json={"email": "new@example.com"}).status_code == 200
+        assert new_session.put("/user", json={"email": "new@example.com"}).status_code == 200
         janitor.keep_house(sso.parts.settings, sso.parts.db, sso.parts.sealer)
-        assert_error(before.get("/user"), 401, "session_not_found")
+        assert_error(old_session.get("/user"), 401, "session_not_found")
         assert use(sso.client, old_key).status_code == 401
-        assert since.get("/user").json["new_email"] == "new@example.com"
+        assert new_session.get("/user").json["new_email"] == "new@example.com"
         assert use(sso.client, key).status_code == 200
         assert hand_in(sso.client, "magiclink", outbox.last(ALICE).token).status_code == 200
 
     def test_end_is_not_repeated_for_what_its_users_made_since(self, sso, acme, globex, database):
-        before = sso.signed_in(acme.identifier)
-        user = before.get("/user").json
+        old_session = sso.signed_in(acme.identifier)
+        user = old_session.get("/user").json
         sso.change(acme, enabled=False)
-        assert_error(before.get("/user"), 401, "session_not_found")
-        since = Person(sso.client, user["id"], ALICE).open_session()
-        key = make_key(since)[1]
+        assert_error(old_session.get("/user"), 401, "session_not_found")
+        new_session = Person(sso.client, user["id"], ALICE).open_session()
+        key = make_key(new_session)[1]
         for repeat in (
             lambda: janitor.keep_house(sso.parts.settings, sso.parts.db, sso.parts.sealer),
             lambda: sso.change(acme, name="Acme Inc."),
@@ -253,16 +257,16 @@ class TestEnds:
             lambda: sso.delete(acme),
         ):
             repeat()
-            assert since.get("/user").status_code == 200
+            assert new_session.get("/user").status_code == 200
             assert use(sso.client, key).status_code == 200
         assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 1
 
     def test_disabled_provider_signs_in_nobody_until_it_is_enabled(self, sso, acme):
-        user = sso.signed_in(acme.identifier).get("/user").json["id"]
+        user_id = sso.signed_in(acme.identifier).get("/user").json["id"]
         browser = sso.browser()
-        under_way = sso.return_url(browser, acme.identifier)
+        url = sso.return_url(browser, acme.identifier)
         sso.change(acme, enabled=False)
-        assert_failed(browser.visit(under_way), *STALE)
+        assert_failed(browser.visit(url), *STALE)
         token = acme.provider.id_token()
         body = {"provider": acme.identifier, "id_token": token}
         assert_error(sso.client.post("/token?grant_type=id_token", json=body), 404, "sso_provider_disabled")
@@ -270,17 +274,17 @@ class TestEnds:
         assert_error(sso.client.post("/sso", json={"domain": "acme.example"}), 404, "sso_provider_disabled")
         sso.change(acme, enabled=True)
         response = sso.client.post("/token?grant_type=id_token", json=body)
-        assert (response.status_code, response.json["user"]["id"]) == (200, user)
+        assert (response.status_code, response.json["user"]["id"]) == (200, user_id)
 
     def test_provider_that_is_made_again_under_its_name_opens_no_user_of_the_old_one(
         self, sso, acme, database
     ):
-        old = sso.signed_in(acme.identifier).get("/user").json["id"]
+        old_id = sso.signed_in(acme.identifier).get("/user").json["id"]
         sso.delete(acme)
         sso.add(acme)
         assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
         acme.be("1", "new@acme.example")
-        assert sso.signed_in(acme.identifier).get("/user").json["id"] != old
+        assert sso.signed_in(acme.identifier).get("/user").json["id"] != old_id
         assert database.value(USERS) == 2
 
 
@@ -294,8 +298,8 @@ class TestAdoption:
     def test_administrator_moves_a_user_who_is_told_and_keeps_the_password(
         self, sso, acme, person, database, outbox
     ):
-        moved = run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
-        assert (moved.exit_code, moved.output) == (0, f"{ALICE} can sign in with custom:acme-idp.\n")
+        result = run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        assert (result.exit_code, result.output) == (0, f"{ALICE} can sign in with custom:acme-idp.\n")
         assert [each.kind for each in outbox.sent(ALICE)] == ["identity_linked"]
         assert sso.signed_in(acme.identifier).get("/user").json["id"] == person.id
         assert person.try_to_sign_in().status_code == 200
@@ -305,14 +309,14 @@ class TestAdoption:
         assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
 
     def test_explain_says_whether_the_provider_signs_the_user_in(self, sso, acme, person):
-        said = run_command(sso.app, "explain", ALICE).output
-        assert "leads to custom:acme-idp, which does not sign in this user" in said
-        assert f"Run: latchkey providers adopt custom:acme-idp {ALICE}" in said
+        output = run_command(sso.app, "explain", ALICE).output
+        assert "leads to custom:acme-idp, which does not sign in this user" in output
+        assert f"Run: latchkey providers adopt custom:acme-idp {ALICE}" in output
         acme.be("1", "bob@acme.example")
         sso.signed_in(acme.identifier)
         sso.change(acme, enabled=False)
-        said = run_command(sso.app, "explain", "bob@acme.example").output
-        assert "the customer's provider custom:acme-idp is disabled" in said
+        output = run_command(sso.app, "explain", "bob@acme.example").output
+        assert "the customer's provider custom:acme-idp is disabled" in output
 
     def test_move_to_one_provider_opens_the_user_to_no_other(self, sso, acme, globex, person):
         run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
@@ -358,13 +362,13 @@ class TestAdoption:
 class TestEntrance:
     def test_url_of_post_sso_is_a_page_that_leads_to_the_provider(self, sso, acme):
         for body in ({"domain": "ACME.example"}, {"provider_id": acme.id}):
-            sent = body | {"redirect_to": None, "skip_http_redirect": True, "code_challenge": None}
-            response = sso.client.post("/sso", json=sent)
+            full_body = body | {"redirect_to": None, "skip_http_redirect": True, "code_challenge": None}
+            response = sso.client.post("/sso", json=full_body)
             assert (response.status_code, set(response.json)) == (200, {"url"})
             assert response.json["url"].startswith(f"{SITE}/authorize?provider=custom")
             assert fragment(sso.browser().visit(response.json["url"]))["token_type"] == "bearer"
-            redirected = sso.client.post("/sso", json=body)
-            assert (redirected.status_code, redirected.location) == (303, response.json["url"])
+            redirect = sso.client.post("/sso", json=body)
+            assert (redirect.status_code, redirect.location) == (303, response.json["url"])
 
     @cases(
         ("body", "status", "error_code", "msg"),
@@ -392,11 +396,11 @@ class TestEntrance:
             database.run("DELETE FROM users")
             register(sso.client, service_role, ALICE)
         acme.be("7", "carol@acme.example")
-        browser, hashed = sso.browser(), hashes.count
+        browser, hashes_before = sso.browser(), hashes.count
         browser.visit(f"{SITE}/sign-in")
         page = browser.press("sign-in", email=ALICE, password=PASSWORD)
         assert acme.provider.paths().count("/authorize") == 1
-        assert (hashes.count, PASSWORD in str(acme.provider.requests)) == (hashed, False)
+        assert (hashes.count, PASSWORD in str(acme.provider.requests)) == (hashes_before, False)
         assert page.url.startswith(f"{SITE}/account")
         assert "carol@acme.example" in page.text
         acme.provider.requests.clear()

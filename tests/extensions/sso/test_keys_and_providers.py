@@ -12,7 +12,7 @@ from tests.support.pages import Visitor, words
 from tests.support.users import PASSWORD, register
 
 BOSS = "boss@operator.example"
-KEPT = ("identity_providers", "identity_provider_domains", "identities", "users", "sessions")
+TABLES = ("identity_providers", "identity_provider_domains", "identities", "users", "sessions")
 MEMBERS = CONTRACT["components"]["schemas"]["CustomProviderChange"]["properties"].keys()
 # A value of each member that a change may have, other than its own one.
 VALUES = {
@@ -40,14 +40,14 @@ def key(sso):
 @pytest.fixture
 def change(sso, acme, globex, key):
     """Change Acme's provider, or another one, with the key."""
-    places = {"globex": globex.provider.url}
+    urls = {"globex": globex.provider.url}
 
     def change(provider=acme, **body):
-        places["document"] = acme.other_document(token_endpoint=f"{globex.provider.url}/token")
-        sent = {
-            name: value.format(**places) if isinstance(value, str) else value for name, value in body.items()
+        urls["document"] = acme.other_document(token_endpoint=f"{globex.provider.url}/token")
+        values = {
+            name: value.format(**urls) if isinstance(value, str) else value for name, value in body.items()
         }
-        return sso.client.put(f"/admin/custom-providers/{provider.identifier}", json=sent, headers=key)
+        return sso.client.put(f"/admin/custom-providers/{provider.identifier}", json=values, headers=key)
 
     return change
 
@@ -56,24 +56,28 @@ def assert_refused(answer, member):
     assert_error(answer, 403, "insufficient_permissions", details=f"{member}: must be absent")
 
 
-def test_every_member_of_a_change_is_attacked_or_a_keys():
+def test_every_member_of_a_change_is_attacked_or_open_to_the_key():
     assert VALUES.keys() | {"name", "enabled"} == MEMBERS
 
 
 @pytest.mark.parametrize("beside", [{}, {"name": "Acme", "enabled": True}, {"client_secret": "another"}])
 @pytest.mark.parametrize("member", VALUES)
-def test_key_says_nothing_of_what_decides_who_signs_in(sso, change, acme, globex, database, member, beside):
-    before, asked = database.everything(*KEPT), globex.provider.paths()
+def test_key_sets_no_member_that_decides_who_signs_in(sso, change, acme, globex, database, member, beside):
+    before, requests = database.everything(*TABLES), globex.provider.paths()
     refused = change(**{member: VALUES[member]} | beside)
     assert_refused(refused, min({member, *beside} - {"name", "enabled"}))
-    assert database.everything(*KEPT) == before
+    assert database.everything(*TABLES) == before
     sso.sign_in(acme.identifier)
-    assert globex.provider.paths() == asked
+    assert globex.provider.paths() == requests
 
 
-def test_key_says_nothing_even_of_what_stays_as_it_is(sso, change, acme, key):
-    same = {"issuer": f"{acme.provider.url}/", "client_id": acme.provider.client_id, "domains": [acme.domain]}
-    for member, value in same.items():
+def test_key_sets_no_such_member_even_to_its_present_value(sso, change, acme, key):
+    unchanged_values = {
+        "issuer": f"{acme.provider.url}/",
+        "client_id": acme.provider.client_id,
+        "domains": [acme.domain],
+    }
+    for member, value in unchanged_values.items():
         assert_refused(change(**{member: value}), member)
     for body in ({"ISSUER": "x"}, {"identifier": "custom:evil"}, {"enabled": "false"}, {"name": 5}):
         path = f"/admin/custom-providers/{acme.identifier}"
@@ -96,11 +100,11 @@ def test_id_token_for_the_holders_application_opens_nothing(sso, change, acme, d
 def test_document_of_the_holder_signs_in_nobody(sso, change, acme, globex, monkeypatch):
     """Anyone may have a page at the issuer's host."""
     monkeypatch.setattr(globex.provider, "client_id", acme.provider.client_id)
-    user_id, asked = sso.signed_in(acme.identifier).claims["sub"], globex.provider.paths()
+    user_id, requests = sso.signed_in(acme.identifier).claims["sub"], globex.provider.paths()
     change(discovery_url="{document}")
     change(discovery_url="{document}", client_secret="secret-at-acme-idp")
     assert sso.signed_in(acme.identifier).claims["sub"] == user_id
-    assert globex.provider.paths() == asked
+    assert globex.provider.paths() == requests
 
 
 class TestDomains:
@@ -108,7 +112,7 @@ class TestDomains:
 
     @pytest.fixture(params=["add", "create", "turn on"])
     def attack(self, request, sso, change, globex, key):
-        """Let Globex's provider sign in the boss: by each act that could do so."""
+        """Try to let Globex's provider sign in the boss, and return its name."""
         if request.param == "add":
             change(globex, domains=["globex.example", "operator.example"])
         elif request.param == "create":
@@ -161,7 +165,9 @@ def test_key_turns_nothing_on_that_the_operator_has_disabled(sso, change, acme, 
     assert change(enabled=False).json["enabled"] is False
 
 
-def test_key_renames_and_turns_off_what_ends_then_as_for_the_operator(sso, change, acme, database, key):
+def test_key_renames_a_provider_and_turns_it_off_with_the_same_effect_as_the_operator(
+    sso, change, acme, database, key
+):
     session = sso.signed_in(acme.identifier)
     make_key(session)
     assert change(name="Acme Inc.", enabled=True).json["name"] == "Acme Inc."
@@ -172,11 +178,11 @@ def test_key_renames_and_turns_off_what_ends_then_as_for_the_operator(sso, chang
     assert (database.count("api_keys"), database.count("users")) == (0, 1)
     assert database.everything("identities", "identity_provider_domains") == before
     row = database.one(
-        "SELECT actor, details ->> 'administrator' AS who FROM audit_log WHERE action = 'provider_disabled'"
+        "SELECT actor, details ->> 'administrator' AS administrator FROM audit_log WHERE action = 'provider_disabled'"
     )
     assert tuple(row) == ("service_role", "key billing")
-    listed = sso.client.get("/admin/custom-providers", headers=key).json["providers"]
-    assert [each["enabled"] for each in listed] == [False, True]
+    providers = sso.client.get("/admin/custom-providers", headers=key).json["providers"]
+    assert [each["enabled"] for each in providers] == [False, True]
     assert sso.change(acme, enabled=True).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""Another issuer, document or client of a customer's provider needs the client secret in the same act, at every door of
+"""Another issuer, document or client of a customer's provider needs the client secret in the same request, at every door of
 an operator: a hostile issuer never gets the stored one.
 """
 
@@ -44,18 +44,18 @@ class Attack:
         }[field]
 
     def change(self, door: str, field: str, secret: str = "") -> str:
-        """Return what the door says, "" for a change."""
+        """Try a change, and return the problem that the door names, "" if it names none."""
         value = self.value(field)
         body = {field: value} | ({"client_secret": secret} if secret else {})
         if door == "api":
             answer = self.sso.change(self.acme, **body)
             return "" if answer.status_code == 200 else answer.json["details"]
         if door == "console":
-            said = words(self.act_at("/console/providers", f"{self.acme.id}/change", **body))
-            return "" if "Provider changed." in said else said
+            text = words(self.act_at("/console/providers", f"{self.acme.id}/change", **body))
+            return "" if "Provider changed." in text else text
         secrets = ["--secret-file", str(self.file)] if secret else []
-        done = run_command(self.sso.app, "providers", "change", "acme-idp", OPTIONS[field], value, *secrets)
-        return "" if done.exit_code == 0 else done.output
+        result = run_command(self.sso.app, "providers", "change", "acme-idp", OPTIONS[field], value, *secrets)
+        return "" if result.exit_code == 0 else result.output
 
     def play(self) -> None:
         """Begin a sign-in, and hand in an ID token of a foreign client."""
@@ -79,18 +79,18 @@ def test_hostile_issuer_and_foreign_client_get_neither_the_stored_secret_nor_a_s
     # It answers every client.
     monkeypatch.setattr(globex.provider, "client_id", acme.provider.client_id)
     before = database.everything("identity_providers", "identity_provider_domains")
-    said = attack.change(door, field)
+    problem = attack.change(door, field)
     attack.play()
     assert "/token" not in globex.provider.paths()
     assert database.everything("identity_providers", "identity_provider_domains") == before
-    assert said == NEEDED.format(field) if door == "api" else said
+    assert problem == NEEDED.format(field) if door == "api" else problem
 
 
 @pytest.mark.parametrize(("door", "field"), CELLS)
-def test_client_secret_in_the_same_act_allows_the_change(attack, acme, database, door, field):
-    wanted = attack.value(field)
+def test_client_secret_in_the_same_request_allows_the_change(attack, acme, database, door, field):
+    value = attack.value(field)
     assert attack.change(door, field, attack.secret) == ""
-    assert database.value(f"SELECT {field} FROM identity_providers WHERE id = %(id)s", id=acme.id) == wanted
+    assert database.value(f"SELECT {field} FROM identity_providers WHERE id = %(id)s", id=acme.id) == value
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_change_that_leaves_the_client_as_it_is_needs_no_secret(sso, acme, chang
         name: value.format(url=acme.provider.url) if isinstance(value, str) else value
         for name, value in changes.items()
     }
-    changed = sso.change(acme, **changes)
-    assert changed.status_code == 200, changed.text
-    assert changed.json["issuer"] == acme.provider.url
+    response = sso.change(acme, **changes)
+    assert response.status_code == 200, response.text
+    assert response.json["issuer"] == acme.provider.url
 
 
 @pytest.mark.parametrize("secret", [None, "", 5, "é"])
@@ -127,10 +127,10 @@ def test_invalid_secret_does_not_count(sso, acme, globex, secret):
 
 
 def test_change_that_waits_for_another_one_puts_no_older_secret_back(sso, acme, database):
-    new = "UPDATE identity_providers SET client_secret = 'sealed', updated_at = now() WHERE id = %s"
-    with database.locked("identity_providers", acme.id, new) as lock:
-        changed = lock.start(lambda: sso.change(acme, name="Acme Inc."))
-    assert_error(changed.result(), 409, "validation_failed")
+    other_change = "UPDATE identity_providers SET client_secret = 'sealed', updated_at = now() WHERE id = %s"
+    with database.locked("identity_providers", acme.id, other_change) as lock:
+        request = lock.start(lambda: sso.change(acme, name="Acme Inc."))
+    assert_error(request.result(), 409, "validation_failed")
     assert (
         bytes(database.value("SELECT client_secret FROM identity_providers WHERE id = %(id)s", id=acme.id))
         == b"sealed"

@@ -8,7 +8,7 @@ from tests.support.cases import cases
 from tests.support.commands import run_command
 
 ALICE = "alice@acme.example"
-LOSS = "DELETE FROM users WHERE role <> 'admin'"
+DELETE_USERS = "DELETE FROM users WHERE role <> 'admin'"
 
 
 @pytest.fixture
@@ -20,14 +20,14 @@ def file(sso, acme, tmp_path):
     return path
 
 
-def imported(sso, file, *options):
+def import_users(sso, file, *options):
     return run_command(sso.app, "users", "import", str(file), "--trust-addresses", *options)
 
 
 def test_import_gives_a_user_back_to_the_provider(sso, acme, file, database):
     (exported,) = map(json.loads, file.read_text().splitlines())
-    database.run(LOSS)
-    result = imported(sso, file)
+    database.run(DELETE_USERS)
+    result = import_users(sso, file)
     assert result.exit_code == 0, result.output
     user = sso.signed_in(acme.identifier).get("/user").json
     assert (user["id"], user["email"]) == (exported["id"], ALICE)
@@ -36,8 +36,8 @@ def test_import_gives_a_user_back_to_the_provider(sso, acme, file, database):
 
 def test_import_leaves_out_the_identity_of_a_provider_that_is_not_here(sso, acme, file, database):
     sso.delete(acme)
-    database.run(LOSS)
-    result = imported(sso, file)
+    database.run(DELETE_USERS)
+    result = import_users(sso, file)
     assert result.exit_code == 0, result.output
     (row,) = database.all(
         "SELECT provider FROM identities JOIN users AS u ON u.id = user_id WHERE email = %(email)s",
@@ -46,13 +46,13 @@ def test_import_leaves_out_the_identity_of_a_provider_that_is_not_here(sso, acme
     assert row.provider == "email"
 
 
-@cases("dry", [(), ("--dry-run",)])
-def test_import_refuses_a_user_with_nothing_but_a_customers_provider(sso, acme, file, database, dry):
+@cases("options", [(), ("--dry-run",)])
+def test_import_refuses_a_user_with_nothing_but_a_customers_provider(sso, acme, file, database, options):
     (exported,) = map(json.loads, file.read_text().splitlines())
     identities = [each for each in exported["identities"] if each["provider"] != "email"]
     file.write_text(json.dumps({"id": exported["id"], "identities": identities}))
-    database.run(LOSS)
-    result = imported(sso, file, *dry)
+    database.run(DELETE_USERS)
+    result = import_users(sso, file, *options)
     assert (result.exit_code, "has no email, phone, provider identity or passkey" in result.output) == (
         3,
         True,
