@@ -30,7 +30,7 @@ class Postgres:
     def stop(self) -> None:
         self._server.stop()
 
-    def end(self, number: int) -> None:
+    def signal_postmaster(self, number: int) -> None:
         """Shut down by a signal to the first process: SIGINT (fast), SIGQUIT (immediate) or SIGKILL."""
         pids = self.processes()
         os.kill(pids[0], number)

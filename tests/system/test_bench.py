@@ -30,6 +30,8 @@ def test_page_begins_with_the_machine_and_the_figures_of_the_report():
     values = {name: value for name, value, *_ in rows_of(report)}
     expected = {words: f"{values[name]}{unit}" for name, (words, unit) in figures.HEADLINES.items()}
     page = figures.PAGE.read_text()
-    shown, _, _ = page.partition("<!-- end of headlines -->")
-    assert shown.startswith(f"# Performance\n\n<!-- headlines -->\n{report.read_text().splitlines()[0]}\n")
-    assert dict(re.findall(r"^\| (\S.*?) +\| +(\S.*?) \|$", shown, re.MULTILINE)) == expected
+    headlines, _, _ = page.partition("<!-- end of headlines -->")
+    assert headlines.startswith(
+        f"# Performance\n\n<!-- headlines -->\n{report.read_text().splitlines()[0]}\n"
+    )
+    assert dict(re.findall(r"^\| (\S.*?) +\| +(\S.*?) \|$", headlines, re.MULTILINE)) == expected

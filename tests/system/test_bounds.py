@@ -29,18 +29,18 @@ def play(tmp_path):
         command = [sys.executable, "-m", "pytest", "-q"]
         command += ["-p", "tests.support.bounds", "-p", "no:cacheprovider"]
         environment = {"PYTHONPATH": f"{CHECKOUT}:{tmp_path}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        how = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
-        return subprocess.run([*command, path], **how).stdout
+        options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
+        return subprocess.run([*command, path], **options).stdout
 
     return play
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_test_that_starts_a_program_or_takes_long_fails_and_names_its_folder(play, way):
-    said = play(WAYS[way], TEST)
-    assert "1 failed" in said
-    assert "tests/web/test_it.py::test_it " in said
-    assert "Move it to tests/system/web/test_it.py" in said
+    output = play(WAYS[way], TEST)
+    assert "1 failed" in output
+    assert "tests/web/test_it.py::test_it " in output
+    assert "Move it to tests/system/web/test_it.py" in output
 
 
 def test_test_of_the_system_may_start_programs(play):

@@ -15,7 +15,7 @@ _APPLICATION = "from app import create_app; create_app(settings.load())"
 _DELIVERY = "import auth.delivery.__main__"
 # Packages that only disabled extensions or /docs need.
 _LIBRARIES = {"yaml", "markdown_it", "dns"}
-# Of the tests of core and domain, some that are quick and about the specification's service.
+# Quick tests of the specification's service.
 _ALONE = (
     "tests/alone.py",
     "tests/core/tokens/test_refresh_tokens.py",

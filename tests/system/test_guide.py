@@ -14,13 +14,13 @@ from sql import schema
 from tests.support.contract import OPENAPI
 
 ROOT = OPENAPI.parent
-# They report missing parts of an endpoint; the page's own test does the rest.
-OF_ENDPOINTS = (
+# Tests that report missing parts of an endpoint; the page's own test does the rest.
+TESTS_OF_ENDPOINTS = (
     *("tests/source/test_contract.py", "tests/source/test_structure.py", "tests/sql/test_every_statement.py"),
     *("tests/web/test_contract_of_routes.py", "tests/web/test_every_route.py", "tests/web/test_levels.py"),
 )
 # Further tests that report missing parts of an extension.
-OF_EXTENSIONS = (
+TESTS_OF_EXTENSIONS = (
     "tests/source/test_layers.py",
     "tests/system/test_extensions.py::test_extension_that_is_off_is_not_imported",
     "tests/system/test_extensions.py::test_extension_that_is_on_is_imported",
@@ -30,7 +30,10 @@ OF_EXTENSIONS = (
     "tests/flows/history/test_timeline_sentences.py",
 )
 CHANGE = re.compile(r"^(\w\S+)\n([ -])(.*)\n((?:\+.*\n)+)", re.MULTILINE)
-PAGES = {"adding-an-endpoint.md": OF_ENDPOINTS, "adding-an-extension.md": (*OF_ENDPOINTS, *OF_EXTENSIONS)}
+PAGES = {
+    "adding-an-endpoint.md": TESTS_OF_ENDPOINTS,
+    "adding-an-extension.md": (*TESTS_OF_ENDPOINTS, *TESTS_OF_EXTENSIONS),
+}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -58,8 +61,8 @@ def add(block: str, path: Path) -> None:
 
 def change(block: str, root: Path) -> None:
     """Add lines to files: below a line that the block repeats, or instead of it."""
-    for name, sign, line, added in CHANGE.findall(block):
-        text, lines = (root / name).read_text(), added[1:].replace("\n+", "\n")
+    for name, sign, line, added_lines in CHANGE.findall(block):
+        text, lines = (root / name).read_text(), added_lines[1:].replace("\n+", "\n")
         assert text.count(f"{line}\n") == 1, (name, line)
         (root / name).write_text(text.replace(f"{line}\n", f"{line}\n{lines}" if sign == " " else lines))
 
@@ -73,13 +76,13 @@ def apply(page: str, root: Path) -> None:
 
 
 def own_test(page: str) -> str:
-    (found,) = [file for file, _block in blocks(page) if file.startswith("tests/")]
-    return found
+    (test_file,) = [file for file, _block in blocks(page) if file.startswith("tests/")]
+    return test_file
 
 
 @pytest.fixture
 def copy(tmp_path) -> Path:
-    # With the bytecode: to compile the tests takes longer than to run them.
+    # Copy the bytecode, too: compiling the tests takes longer than running them.
     unneeded = shutil.ignore_patterns(".*", "build", "node_modules", "var")
     return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=unneeded))
 
@@ -87,11 +90,11 @@ def copy(tmp_path) -> Path:
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_adds_passes_its_tests_and_the_rules(page, copy, database_url, all_rows):
     apply(page, copy)
-    # Next to the database of this worker, whose server is running.
+    # Use the running server of this worker's database.
     all_rows.run("CREATE DATABASE guide_test")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     environment["TEST_DATABASE_URL"] = urlsplit(database_url)._replace(path="/guide_test").geturl()
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", own_test(page), *PAGES[page]]
-    ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     all_rows.run("DROP DATABASE guide_test WITH (FORCE)")
-    assert ran.returncode == 0, ran.stdout[-5000:]
+    assert result.returncode == 0, result.stdout[-5000:]

@@ -24,14 +24,14 @@ def send(make_app) -> Callable[..., tuple[int, dict[str, Any]]]:
     def send(method: str, path: str, body: Any = None, token: str = "") -> tuple[int, dict[str, Any]]:
         headers = [("Authorization", f"Bearer {token}")] if token else []
         environ = EnvironBuilder(path, method=method, json=body, headers=headers).get_environ()
-        calls, answered = 0, []
+        calls, statuses = 0, []
 
         def note(_frame: FrameType, event: str, _arg: object) -> None:
             nonlocal calls
             calls += event == "call"
 
         def start(status: str, *_rest: object) -> Callable[[bytes], object]:
-            answered.append(status)
+            statuses.append(status)
             return lambda _data: None
 
         sys.setprofile(note)
@@ -39,7 +39,7 @@ def send(make_app) -> Callable[..., tuple[int, dict[str, Any]]]:
             data = b"".join(app(environ, start))
         finally:
             sys.setprofile(None)
-        assert answered == ["200 OK"], data
+        assert statuses == ["200 OK"], data
         return calls, json.loads(data)
 
     return send

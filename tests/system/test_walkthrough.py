@@ -80,7 +80,7 @@ class Story:
         assert "#access_token=" in answer.headers["Location"]
 
     def play(self, target: HttpTarget) -> None:
-        # On a slow machine, each play would be the first in a second that asks the database.
+        # The worker asks the database once a second. On a slow machine, each play would be the first to do so.
         self._client.get("/health")
         for route in ("/health", "/settings", "/openapi.yaml"):
             self._ask(f"GET {route}")
@@ -151,8 +151,12 @@ class Story:
         carol = register(self._client, {}, self._address("carol"), role="admin")
         credentials = {"email": carol.email, "password": PASSWORD}
         token = self._ask("POST /login-admin", json=credentials).json["access_token"]
-        new: dict[str, Any] = {"email": self._address("frank"), "password": PASSWORD, "email_confirm": True}
-        user = self._admin("POST /admin/users", **new)
+        new_user: dict[str, Any] = {
+            "email": self._address("frank"),
+            "password": PASSWORD,
+            "email_confirm": True,
+        }
+        user = self._admin("POST /admin/users", **new_user)
         self._ask(
             "GET /admin/users", target="/admin/users?role=admin&sort=created_at&order=desc", bearer=token
         )
@@ -163,17 +167,17 @@ class Story:
         ]
         for change in changes:
             self._admin("PUT /admin/users/<id>", f"/admin/users/{user['id']}", **change)
-        link = self._admin("POST /admin/generate_link", type="magiclink", email=new["email"])
+        link = self._admin("POST /admin/generate_link", type="magiclink", email=new_user["email"])
         self._open(path("magiclink", link["hashed_token"]))
-        invited = self._address("grace")
-        self._admin("POST /admin/invite", email=invited, data={"first_name": "Grace"})
-        self._open(path("invite", self._outbox.last(invited).token))
+        invited_email = self._address("grace")
+        self._admin("POST /admin/invite", email=invited_email, data={"first_name": "Grace"})
+        self._open(path("invite", self._outbox.last(invited_email).token))
 
 
 @pytest.fixture
 def reached(make_service: Callable[..., Service], acme: FakeProvider, database: Any) -> dict[str, Reach]:
-    """What every play but the first reaches: the first fills caches and prepares statements. Some of the others
-    connect again on a slow machine, and find locks of the tests beside them, for which GET /health counts waits.
+    """The code that every play but the first reaches: the first fills caches and prepares statements. On a slow machine,
+    some plays connect again, or find locks of other tests, whose waits GET /health counts.
     """
     if REACHED:
         return REACHED
@@ -188,8 +192,10 @@ def reached(make_service: Callable[..., Service], acme: FakeProvider, database: 
             story = Story(service, outbox, METER, number)
             story.play(target)
             plays.append(story.reached)
-    _, *others = plays
-    reached = {name: functools.reduce(operator.and_, [play[name] for play in others]) for name in others[0]}
+    _, *later_plays = plays
+    reached = {
+        name: functools.reduce(operator.and_, [play[name] for play in later_plays]) for name in later_plays[0]
+    }
     REACHED.update(reached, all=functools.reduce(operator.or_, reached.values()))
     return REACHED
 
@@ -197,7 +203,7 @@ def reached(make_service: Callable[..., Service], acme: FakeProvider, database: 
 def test_story_of_the_specification_reaches_no_further_than_its_budgets(reached):
     for name, reach in reached.items():
         figures = budgets.figures(reach.measured).items()
-        print(f"{name:28}", "  ".join(f"{number:5} {what}" for what, number in figures if number))
+        print(f"{name:28}", "  ".join(f"{number:5} {figure}" for figure, number in figures if number))
     budgets.check({name: reached[name].measured for name in budgets.read()})
 
 
@@ -209,8 +215,8 @@ def test_architecture_page_follows_a_log_in_through_what_it_runs(reached):
     assert {*names} - {f"{function.path}:{function.name}" for function in functions} == set()
 
 
-def test_story_runs_what_it_must(reached):
-    """The meter sees views, hashing in its threads, deliveries and triggers."""
+def test_meter_sees_views_hashing_deliveries_and_triggers(reached):
+    """Hashing runs in threads, and triggers in SQL."""
     names = {f"{function.path}:{function.name}" for function in reached["all"].functions}
     assert {
         "auth/api/sign_in.py:token",

@@ -1,4 +1,4 @@
-"""Writes with an empty search path, as those of pg_restore and of careful operators, in any schema."""
+"""Writes with an empty search path, like those of pg_restore and of careful operators, in any schema."""
 
 import subprocess
 import uuid
@@ -28,7 +28,7 @@ INSERT INTO sessions (user_id, method, ip, grant_id, scopes)
 SELECT '{USER}', 'password', '192.0.2.1', '{GRANT}', '{{openid}}' FROM generate_series(1, 3);
 INSERT INTO outbox (id, channel, kind, recipient) VALUES (gen_random_uuid(), 'email', 'magiclink', 'a@example.com');
 """
-# Each fires triggers. The schema is named as pg_dump names it.
+# Each statement fires triggers, and qualifies its tables by their schema, as pg_dump does.
 WRITES = """
 UPDATE {schema}.users SET email_confirmed_at = pg_catalog.now() WHERE made_by = 'anonymous';
 UPDATE {schema}.sessions SET ended_at = pg_catalog.now(), end_reason = 'ended_by_admin'
@@ -40,8 +40,8 @@ DELETE FROM {schema}.oauth_clients;
 
 
 @pytest.fixture(params=["public", "Own schema"])
-def place(request, new_database, database) -> Iterator[tuple[str, str]]:
-    """The name of a schema, and the URL of a role that looks there."""
+def schema_and_url(request, new_database, database) -> Iterator[tuple[str, str]]:
+    """The name of a schema, and the URL of a role whose search path names it."""
     whole, name = new_database(), f"looks_{uuid.uuid4().hex}"
     run(whole, f"CREATE ROLE {name} LOGIN SUPERUSER PASSWORD 'own'")
     run(whole, f'ALTER ROLE {name} SET search_path = "{request.param}"')
@@ -52,19 +52,19 @@ def place(request, new_database, database) -> Iterator[tuple[str, str]]:
     run(whole, f"REASSIGN OWNED BY {name} TO current_user; DROP ROLE {name}")
 
 
-def test_triggers_of_an_operators_writes_find_their_tables(place):
-    name, url = place
+def test_triggers_of_an_operators_writes_find_their_tables(schema_and_url):
+    name, url = schema_and_url
     run(url, ROWS)
     with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute("SET search_path = ''")
         cursor.execute(composed.SQL(WRITES).format(schema=composed.Identifier(name)))
-    written = run(url, "SELECT channel, variables ->> 'client_id' FROM outbox WHERE channel = 'logout'")
-    # One for each session: an ended one, and those of a deleted user.
-    assert written == [("logout", CLIENT)] * 3
+    rows = run(url, "SELECT channel, variables ->> 'client_id' FROM outbox WHERE channel = 'logout'")
+    # One row for each session: an ended one, and two of a deleted user.
+    assert rows == [("logout", CLIENT)] * 3
 
 
-def test_data_is_restored_by_pg_restore(place, new_database, tmp_path):
-    name, url = place
+def test_data_is_restored_by_pg_restore(schema_and_url, new_database, tmp_path):
+    name, url = schema_and_url
     run(url, ROWS)
     programs = embedded_postgres.find_programs()
     file, tables = (
@@ -73,14 +73,14 @@ def test_data_is_restored_by_pg_restore(place, new_database, tmp_path):
     )
     counts = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables)
     before = run(url, counts)
-    chosen = [f'--table="{name}".{table}' for table in tables]
+    table_options = [f'--table="{name}".{table}' for table in tables]
     subprocess.run(
         [
             str(programs / "pg_dump"),
             "--data-only",
             "--format=custom",
             f"--file={file}",
-            *chosen,
+            *table_options,
             url,
         ],
         check=True,
@@ -88,7 +88,7 @@ def test_data_is_restored_by_pg_restore(place, new_database, tmp_path):
     run(url, "DELETE FROM users; DELETE FROM oauth_clients; DELETE FROM outbox")
     command = [str(programs / "pg_restore"), "--file=-", str(file)]
     script = subprocess.run(command, capture_output=True, check=True).stdout
-    # Servers before 17 do not know it.
+    # Servers before 17 do not know this setting.
     script = script.replace(b"SET transaction_timeout = 0;\n", b"")
     command = [str(programs / "psql"), "--quiet", "--set=ON_ERROR_STOP=1", url]
     subprocess.run(command, input=script, stdout=subprocess.DEVNULL, check=True)

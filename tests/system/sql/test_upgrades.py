@@ -1,4 +1,4 @@
-"""Databases of earlier releases."""
+"""Upgrades of databases of earlier releases."""
 
 from contextlib import closing
 
@@ -28,7 +28,7 @@ def make_database(all_rows, database_url):
 
 
 @pytest.fixture(scope="module", params=COMMITS)
-def used(request, make_database, state_dir, tmp_path_factory):
+def upgraded(request, make_database, state_dir, tmp_path_factory):
     """The URL of an upgraded database that a service of that release has created, with the link and the refresh token
     that it gave Alice.
     """
@@ -51,12 +51,12 @@ def used(request, make_database, state_dir, tmp_path_factory):
 
 
 class TestUpgrade:
-    def test_upgraded_schema_equals_a_new_one(self, used, make_database):
+    def test_upgraded_schema_equals_a_new_one(self, upgraded, make_database):
         schema.apply(created := make_database())
-        assert catalog.lines(used[0]) == catalog.lines(created)
+        assert catalog.lines(upgraded[0]) == catalog.lines(created)
 
-    def test_upgrade_keeps_passwords_links_and_refresh_tokens(self, used, environment):
-        url, link, refresh_token = used
+    def test_upgrade_keeps_passwords_links_and_refresh_tokens(self, upgraded, environment):
+        url, link, refresh_token = upgraded
         app = new_app(environment | {"DATABASE_URL": url})
         client = app.test_client()
         for response in (
@@ -82,8 +82,8 @@ def test_older_database_is_refused_until_the_release_that_the_message_names_has_
         f" Upgrade it to 0.7.1 (commit {schema.BRIDGE_COMMIT}) first: docs/deployment.md says how.\n"
     )
     settings = {"DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir)}
-    migrated = run_with_settings(settings, "migrate")
-    assert (migrated.exit_code, migrated.output) == (1, f"Error: {line}")
+    result = run_with_settings(settings, "migrate")
+    assert (result.exit_code, result.output) == (1, f"Error: {line}")
     assert Service(state_dir, DATABASE_URL=url).refuses_to_start() == (1, line)
     assert (catalog.lines(url), run(url, select)) == (before, rows)
 

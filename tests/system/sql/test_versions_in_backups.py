@@ -1,4 +1,4 @@
-"""Backups name the oldest version of the schema whose releases can use them, by whichever way the database came there."""
+"""Backups name the oldest version of the schema whose releases can use them, whichever releases the database had."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support import oldest_release, previous_release
 from tests.support.databases import run
 from tests.system.sql.test_upgrades import COMMITS, OLDER
 
-# What the newest release of each way says of its own schema.
+# The version that a backup by the last release of each way names.
 WAYS = {("0.7.0",): 55, ("0.6.1", "0.7.0"): 55, ("0.6.1", "0.7.1"): 61}
 
 
@@ -21,7 +21,7 @@ def files(tmp_path_factory):
 
 
 def version_in_backup(release, url):
-    """Return what a backup by the statement of a release names."""
+    """Return the version that a backup by the statement of a release names."""
     ((_snapshot, _created_at, version, *_),) = run(
         url, load_statements(release / "sql")["export_snapshot"].direct
     )

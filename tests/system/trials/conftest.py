@@ -1,4 +1,4 @@
-"""The service as its operators run it, with its own deadlines."""
+"""Fixtures of the trials, which run the service with its own deadlines."""
 
 from tests.system.faults.fixtures import (  # noqa: F401
     _patient_pool,

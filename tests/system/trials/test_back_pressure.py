@@ -1,5 +1,5 @@
-"""Back-pressure: a full hashing queue refuses log-ins early, and all other requests are served, even if a
-hundred log-ins at once meet hashes at the most that they may cost.
+"""Back-pressure: a full hashing queue refuses log-ins early, and all other requests are served, even during a hundred
+log-ins at once with hashes of the highest cost.
 """
 
 import re
@@ -75,15 +75,15 @@ def test_full_queue_refuses_before_anything_is_counted(path, body, make_app):
 def test_full_queue_refuses_only_sign_ins_and_sign_ups(make_app):
     app = make_app()
     client = app.test_client()
-    refused = []
+    refusing = []
     with full_queue(app.extensions[EXTENSION].passwords):
         for method, path, _ in routes(app):
             for query in [f"?grant_type={grant}" for grant in GRANTS] if path == "/token" else [""]:
                 target = re.sub(r"{\w+}", str(UUID(int=1)), path) + query
                 response = client.open(PREFIX + target, method=method.upper(), json={})
                 if response.status_code == 503 and response.json["msg"] == QUEUE_IS_FULL:
-                    refused.append(target)
-    assert refused == ["/signup", "/token?grant_type=password", "/login-admin"]
+                    refusing.append(target)
+    assert refusing == ["/signup", "/token?grant_type=password", "/login-admin"]
 
 
 class TestTheService:
@@ -119,14 +119,14 @@ def dear_server(serve) -> Iterator[ServerClient]:
 def test_hundred_log_ins_are_answered_and_other_users_sign_in(dear_server, database, alice, bob, stored):
     set_hash(database, alice, stored)
 
-    def act(number):
+    def send_request(number):
         if number < 100:
             return sign_in(dear_server, alice.email, "Wrong-Horse-1").status_code
         if number == 100:
             return until_served(lambda: sign_in(dear_server, bob.email)).status_code
         return dear_server.get("/settings").status_code
 
-    *attempts, signed_in, settings = at_once(102, act)
+    *attempts, signed_in, settings = at_once(102, send_request)
     assert 401 in attempts
     assert set(attempts) <= {401, 503}
     assert (signed_in, settings) == (200, 200)

@@ -38,7 +38,7 @@ DATABASES = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
 CALLED_BY_ALL_ROLES = (
     "SELECT count(*) FROM pg_proc WHERE prosecdef AND has_function_privilege('pg_monitor', oid, 'EXECUTE')"
 )
-OTHER = "another key that only this environment has"
+OTHER_KEY = "another key that only this environment has"
 SECRETS = ("secret_key", "service_role_key", "jwt_keys.json")
 
 
@@ -61,8 +61,8 @@ def key_of(directory: Path) -> dict[str, str]:
     return {"apikey": (directory / "service_role_key").read_text().strip()}
 
 
-# What a server has in /etc/latchkey.env.
-OF_THE_GUIDE = dict(
+# The settings of /etc/latchkey.env in the guide.
+SETTINGS_OF_THE_GUIDE = dict(
     re.findall(
         r"^   ((?:AUTH|LATCHKEY)_\w+)=(.+)$", (CHECKOUT / "docs/deployment.md").read_text(), re.MULTILINE
     )
@@ -89,16 +89,16 @@ def value(directory: Path, query: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     with short_directory() as directory:
         yield directory
 
 
 @pytest.fixture(scope="module")
-def origin(place) -> SimpleNamespace:
+def origin(folder) -> SimpleNamespace:
     """A backup of a service with a user who is signed in and got a link, and that service, stopped."""
-    state_dir = place / "origin"
-    changes = OF_THE_GUIDE | {
+    state_dir = folder / "origin"
+    changes = SETTINGS_OF_THE_GUIDE | {
         "AUTH_STATE_DIR": str(state_dir),
         "AUTH_JWT_AUDIENCE": "it's",
         "HTTP_PROXY": "http://127.0.0.1:9",
@@ -111,46 +111,54 @@ def origin(place) -> SimpleNamespace:
         assert client.post("/recover", json={"email": alice.email}).status_code == 200
         hook = {"url": "http://127.0.0.1:9/", "events": ["user.created"]}
         assert client.post("/admin/webhooks", json=hook, headers=key_of(state_dir)).status_code == 200
-        done = latchkey("backup", place / "latchkey.age", "--json", **changes)
-        assert done.returncode == 0, done.stderr
-        file = Path(json.loads(done.stdout)["file"])
-        refused = restore(file, state_dir)
+        result = latchkey("backup", folder / "latchkey.age", "--json", **changes)
+        assert result.returncode == 0, result.stderr
+        file = Path(json.loads(result.stdout)["file"])
+        refused_restore = restore(file, state_dir)
         later = later.refreshed().refreshed()
     return SimpleNamespace(
-        state_dir=state_dir, file=file, session=session, later=later, link=link, done=done, refused=refused
+        state_dir=state_dir,
+        file=file,
+        session=session,
+        later=later,
+        link=link,
+        backup=result,
+        refused_restore=refused_restore,
     )
 
 
 def test_backup_is_rehearsed_past_a_proxy_and_shows_what_it_contains_but_no_secrets(origin):
-    assert (origin.done.returncode, origin.done.stderr) == (0, "")
-    outcome = json.loads(origin.done.stdout)
+    assert (origin.backup.returncode, origin.backup.stderr) == (0, "")
+    outcome = json.loads(origin.backup.stdout)
     assert re.fullmatch(r"latchkey-\d{8}T\d{6}Z\.age", origin.file.name)
     assert outcome["bytes"] == origin.file.stat().st_size
     assert (outcome["tables"]["users"], outcome["tables"]["sessions"]) == (1, 2)
     assert stat.S_IMODE(origin.file.stat().st_mode) == 0o600
-    shown = origin.file.read_bytes() + origin.done.stdout.encode()
+    output = origin.file.read_bytes() + origin.backup.stdout.encode()
     for secret in [*secrets_of(origin.state_dir).values(), "alice@example.com", "CREATE TABLE"]:
-        assert secret.encode() not in shown
+        assert secret.encode() not in output
 
 
 def test_restore_is_refused_while_the_service_runs(origin):
-    assert origin.refused.returncode == 1
-    assert "is in use by a running service" in origin.refused.stderr
+    assert origin.refused_restore.returncode == 1
+    assert "is in use by a running service" in origin.refused_restore.stderr
 
 
-def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_messages(origin, place):
-    state_dir = place / "elsewhere"
-    done = restore(origin.file, state_dir)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_messages(origin, folder):
+    state_dir = folder / "elsewhere"
+    result = restore(origin.file, state_dir)
+    assert (result.returncode, result.stderr) == (0, "")
     assert secrets_of(state_dir) == secrets_of(origin.state_dir)
-    kept = state_dir / "restored.env"
-    assert f"{kept} has the settings of the backed-up service" in done.stdout
-    lines = set(kept.read_text().splitlines())
+    settings_file = state_dir / "restored.env"
+    assert f"{settings_file} has the settings of the backed-up service" in result.stdout
+    lines = set(settings_file.read_text().splitlines())
     assert {
         "AUTH_JWT_AUDIENCE='it\\'s'",
-        *(f"{name}='{text}'" for name, text in OF_THE_GUIDE.items()),
+        *(f"{name}='{text}'" for name, text in SETTINGS_OF_THE_GUIDE.items()),
     } <= lines
-    assert {stat.S_IMODE((state_dir / name).stat().st_mode) for name in (*SECRETS, kept.name)} == {0o600}
+    assert {stat.S_IMODE((state_dir / name).stat().st_mode) for name in (*SECRETS, settings_file.name)} == {
+        0o600
+    }
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         assert sign_in(client, "alice@example.com").status_code == 200
         session: Session = origin.session.on(client)
@@ -162,7 +170,7 @@ def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_
             (0, "SELECT count(*) FROM one_time_tokens"),
             (0, "SELECT count(*) FROM outbox WHERE outcome IS NULL"),
             (1, "SELECT count(*) FROM outbox WHERE outcome = 'void'"),
-            # A dump does not say that only requests may call them.
+            # A dump lacks the rights on functions: the restore must limit them to the role of requests.
             (0, CALLED_BY_ALL_ROLES),
             # The empty database from before is gone.
             ("postgres,template0,template1", DATABASES),
@@ -170,47 +178,47 @@ def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_
             assert value(state_dir, query) == expected
 
 
-def test_restore_can_keep_sessions_and_waiting_messages(origin, place):
-    state_dir = place / "kept"
-    done = restore(origin.file, state_dir, "--keep-sessions", "--resend")
-    assert done.returncode == 0, done.stderr
+def test_restore_can_keep_sessions_and_waiting_messages(origin, folder):
+    state_dir = folder / "kept"
+    result = restore(origin.file, state_dir, "--keep-sessions", "--resend")
+    assert result.returncode == 0, result.stderr
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         session = origin.session.on(client)
-        # Its issuer was the origin's port.
+        # The access token names the origin's port as its issuer, so refresh.
         session_of(client, refresh(client, session.refresh_token))
-        # Its token is newer than the backup. The response is lost.
+        # This token is newer than the backup, and is sent twice, as after a lost response.
         for _ in range(2):
             session_of(client, refresh(client, origin.later.refresh_token))
         assert value(state_dir, "SELECT count(*) FROM outbox WHERE outcome IS NULL") >= 1
 
 
-def test_restore_is_undone_with_its_secrets_until_the_next_backup(origin, place):
-    state_dir = place / "undone"
+def test_restore_is_undone_with_its_secrets_until_the_next_backup(origin, folder):
+    state_dir = folder / "undone"
     environment = {"AUTH_STATE_DIR": str(state_dir)}
     with serving(state_dir) as client:
         register(client, key_of(state_dir), "bob@example.com")
     before = secrets_of(state_dir)
     assert restore(origin.file, state_dir).returncode == 0
     assert secrets_of(state_dir) != before
-    done = latchkey("restore", "--undo", **environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = latchkey("restore", "--undo", **environment)
+    assert (result.returncode, result.stderr) == (0, "")
     assert secrets_of(state_dir) == before
     with serving(state_dir) as client:
         assert sign_in(client, "bob@example.com").status_code == 200
         assert sign_in(client, "alice@example.com").status_code == 401
         assert value(state_dir, DATABASES) == "postgres,template0,template1"
-    again = latchkey("restore", "--undo", **environment)
-    assert (again.returncode, "There is no restore to undo" in again.stderr) == (1, True)
+    second_undo = latchkey("restore", "--undo", **environment)
+    assert (second_undo.returncode, "There is no restore to undo" in second_undo.stderr) == (1, True)
     assert restore(origin.file, state_dir).returncode == 0
     with serving(state_dir):
-        assert latchkey("backup", place / "next.age", "--no-rehearsal", **environment).returncode == 0
+        assert latchkey("backup", folder / "next.age", "--no-rehearsal", **environment).returncode == 0
         assert value(state_dir, DATABASES) == "postgres,template0,template1"
     assert latchkey("restore", "--undo", **environment).returncode == 1
 
 
 def run_of(release: Path, state_dir: Path, *arguments: object) -> None:
     """Run a command of an earlier release."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)],
         cwd=release,
         env={**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)},
@@ -218,7 +226,7 @@ def run_of(release: Path, state_dir: Path, *arguments: object) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def back_up_by(release: Path, state_dir: Path) -> Path:
@@ -230,27 +238,27 @@ def back_up_by(release: Path, state_dir: Path) -> Path:
     return file
 
 
-def test_backup_of_the_oldest_release_that_is_upgraded_is_restored(place, oldest_release_files):
-    file = back_up_by(oldest_release_files, place / "oldest")
-    done = restore(file, place / "newer")
-    assert done.returncode == 0, done.stderr
-    with serving(place / "newer") as client:
+def test_backup_of_the_oldest_release_that_can_be_upgraded_is_restored(folder, oldest_release_files):
+    file = back_up_by(oldest_release_files, folder / "oldest")
+    result = restore(file, folder / "newer")
+    assert result.returncode == 0, result.stderr
+    with serving(folder / "newer") as client:
         assert sign_in(client, "alice@example.com").status_code == 200
 
 
-def test_older_backup_is_restored_by_the_release_that_the_refusal_names_and_then_upgraded(place, tmp_path):
-    file = back_up_by(oldest_release.unpack(tmp_path / "0.6.1", OLDER["0.6.1"]), place / "older")
-    state_dir, key = place / "through", place / "identity"
-    refused = restore(file, state_dir)
-    assert (refused.returncode, refused.stdout, refused.stderr) == (
+def test_older_backup_is_restored_by_the_release_that_the_refusal_names_and_then_upgraded(folder, tmp_path):
+    file = back_up_by(oldest_release.unpack(tmp_path / "0.6.1", OLDER["0.6.1"]), folder / "older")
+    state_dir, key = folder / "through", folder / "identity"
+    refusal = restore(file, state_dir)
+    assert (refusal.returncode, refusal.stdout, refusal.stderr) == (
         3,
         "",
         f"Error: {file} cannot be used: its schema has version 54, from before 0.7.0."
         " Restore it with Latchkey 0.7.1, then upgrade.\n",
     )
     assert not state_dir.exists()
-    verified = latchkey("backup", "verify", file, "--identity", key)
-    assert (verified.returncode, verified.stderr) == (3, refused.stderr)
+    verification = latchkey("backup", "verify", file, "--identity", key)
+    assert (verification.returncode, verification.stderr) == (3, refusal.stderr)
     run_of(
         oldest_release.unpack(tmp_path / "bridge", schema.BRIDGE_COMMIT),
         state_dir,
@@ -260,9 +268,9 @@ def test_older_backup_is_restored_by_the_release_that_the_refusal_names_and_then
         assert sign_in(client, "alice@example.com").status_code == 200
 
 
-def test_release_before_goes_on_with_its_backup_after_an_upgrade(place, files_of_the_release_before):
-    """As in docs/deployment.md: its own command restores, over the database of this release."""
-    state_dir, key = place / "upgraded", place / "key of before"
+def test_release_before_goes_on_with_its_backup_after_an_upgrade(folder, files_of_the_release_before):
+    """Its own command restores over the database of this release, as docs/deployment.md says."""
+    state_dir, key = folder / "upgraded", folder / "key of before"
     files.write(key, IDENTITY)
     file = back_up_by(files_of_the_release_before, state_dir)
     with serving(state_dir) as client:
@@ -274,19 +282,19 @@ def test_release_before_goes_on_with_its_backup_after_an_upgrade(place, files_of
         assert sign_in(client, "bob@example.com").status_code == 401
 
 
-def test_backup_is_not_called_good_if_requests_would_lack_a_right(origin, place, tmp_path):
+def test_backup_is_not_called_good_if_requests_would_lack_a_right(origin, folder, tmp_path):
     release = oldest_release.copy_checkout(tmp_path)
     with (release / "sql" / "grants.sql").open("a") as grants:
         grants.write("REVOKE INSERT ON sessions FROM {role};\n")
-    files.write(place / "key", IDENTITY)
-    verify = ("backup", "verify", origin.file, "--identity", place / "key")
-    verified = run_process(SETTINGS, *verify, cwd=release)
-    assert (verified.returncode, verified.stdout) == (1, "")
-    assert "A sign-in fails on the restored service: 500" in verified.stderr
+    files.write(folder / "key", IDENTITY)
+    verify = ("backup", "verify", origin.file, "--identity", folder / "key")
+    verification = run_process(SETTINGS, *verify, cwd=release)
+    assert (verification.returncode, verification.stdout) == (1, "")
+    assert "A sign-in fails on the restored service: 500" in verification.stderr
 
 
-# A trigger that runs with the rights of requests. A backup has none of what the operator has granted to their role.
-OF_THE_OPERATOR = """
+# A trigger that runs with the rights of requests. A backup lacks the rights that the operator has granted to their role.
+TABLES_OF_THE_OPERATOR = """
 CREATE SCHEMA own;
 CREATE TABLE own.profiles (id serial, user_id uuid);
 CREATE TABLE profiles_of_public (user_id uuid);
@@ -306,17 +314,17 @@ ALTER ROLE latchkey BYPASSRLS;
 """
 
 
-def test_backup_with_triggers_and_tables_of_the_operator_passes_its_rehearsal(place):
-    state_dir = place / "own"
+def test_backup_with_triggers_and_tables_of_the_operator_passes_its_rehearsal(folder):
+    state_dir = folder / "own"
     with serving(state_dir) as client:
-        execute(state_dir, OF_THE_OPERATOR)
+        execute(state_dir, TABLES_OF_THE_OPERATOR)
         register(client, key_of(state_dir), "alice@example.com")
-        done = latchkey("backup", place / "own.age", AUTH_STATE_DIR=str(state_dir))
-        assert done.returncode == 0, done.stderr
+        result = latchkey("backup", folder / "own.age", AUTH_STATE_DIR=str(state_dir))
+        assert result.returncode == 0, result.stderr
 
 
 class TestUnusableFile:
-    """Nothing is touched, and no database is left."""
+    """A restore of such a file touches nothing, and leaves no database."""
 
     CASES: ClassVar = {
         "truncated": (lambda head, whole, plaintext: whole[:-1], "it is truncated or altered"),
@@ -330,11 +338,11 @@ class TestUnusableFile:
     }
 
     @pytest.mark.parametrize("case", CASES)
-    def test_file_is_refused(self, origin, place, case):
-        (target := place / "target").mkdir(exist_ok=True)
+    def test_file_is_refused(self, origin, folder, case):
+        (target := folder / "target").mkdir(exist_ok=True)
         for name in SECRETS:
             shutil.copy(origin.state_dir / name, target)  # with its mode
-        file = place / "changed.age"
+        file = folder / "changed.age"
         change, reason = self.CASES[case]
         whole = origin.file.read_bytes()
         plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
@@ -342,32 +350,32 @@ class TestUnusableFile:
         is_encrypted = case in ("truncated", "not encrypted")
         file.write_bytes(changed if is_encrypted else encrypted(changed))
         before = secrets_of(target)
-        done = restore(file, target)
-        assert (done.returncode, done.stdout) == (3, "")
-        assert done.stderr.startswith(f"Error: {file} cannot be used: {reason}"), done.stderr
+        result = restore(file, target)
+        assert (result.returncode, result.stdout) == (3, "")
+        assert result.stderr.startswith(f"Error: {file} cannot be used: {reason}"), result.stderr
         assert (secrets_of(target), {path.name for path in target.iterdir()}) == (before, set(SECRETS))
 
-    def test_verify_refuses_it_too(self, origin, place):
-        file, identity = place / "cut.age", place / "identity"
+    def test_verify_refuses_it_too(self, origin, folder):
+        file, identity = folder / "cut.age", folder / "identity"
         file.write_bytes(origin.file.read_bytes()[:-1])
         files.write(identity, IDENTITY)
-        cut, whole = (
+        result_of_cut, result_of_whole = (
             latchkey("backup", "verify", each, "--identity", identity) for each in (file, origin.file)
         )
-        assert (cut.returncode, "it is truncated" in cut.stderr) == (3, True)
-        assert (whole.returncode, whole.stderr) == (0, "")
-        assert "is good (users: 1, " in whole.stdout
+        assert (result_of_cut.returncode, "it is truncated" in result_of_cut.stderr) == (3, True)
+        assert (result_of_whole.returncode, result_of_whole.stderr) == (0, "")
+        assert "is good (users: 1, " in result_of_whole.stdout
 
-    def test_lost_rows_are_noticed_and_leave_no_database(self, origin, place):
+    def test_lost_rows_are_noticed_and_leave_no_database(self, origin, folder):
         plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
-        head, file = json.loads(plaintext.split(b"\n", 1)[0]), place / "lost.age"
+        head, file = json.loads(plaintext.split(b"\n", 1)[0]), folder / "lost.age"
         file.write_bytes(encrypted(manifested(head, plaintext, tables=head["tables"] | {"users": 2})))
-        done = restore(file, place / "lost")
-        assert done.returncode == 1
-        assert "Row counts differ from the backup: users" in done.stderr
-        with serving(place / "lost"):
-            assert value(place / "lost", DATABASES) == "postgres,template0,template1"
-            assert value(place / "lost", "SELECT count(*) FROM users") == 0
+        result = restore(file, folder / "lost")
+        assert result.returncode == 1
+        assert "Row counts differ from the backup: users" in result.stderr
+        with serving(folder / "lost"):
+            assert value(folder / "lost", DATABASES) == "postgres,template0,template1"
+            assert value(folder / "lost", "SELECT count(*) FROM users") == 0
 
 
 def manifested(head: dict[str, Any], plaintext: bytes, **members: Any) -> bytes:
@@ -380,15 +388,15 @@ def encrypted(plaintext: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY"])
-def test_environment_without_the_key_of_the_backup_is_refused(origin, place, name):
-    done = restore(origin.file, place / "conflicting", **{name: OTHER})
-    assert done.returncode == 1
-    assert f"{name} is set, but lacks a key from the backup" in done.stderr
-    assert not (place / "conflicting" / "postgres").exists()
+def test_environment_without_the_key_of_the_backup_is_refused(origin, folder, name):
+    result = restore(origin.file, folder / "conflicting", **{name: OTHER_KEY})
+    assert result.returncode == 1
+    assert f"{name} is set, but lacks a key from the backup" in result.stderr
+    assert not (folder / "conflicting" / "postgres").exists()
 
 
 class TestFiles:
-    """Backups of the database of the other tests."""
+    """Files of backups of the database that the other tests use."""
 
     @pytest.fixture
     def backup(self, environment, client, tmp_path):
@@ -400,19 +408,19 @@ class TestFiles:
 
     def test_newest_backups_and_the_new_one_are_kept(self, backup, tmp_path):
         older = ["backup-20200101T000000Z.age", "backup-21000101T000000Z.age"]
-        others = ["backup-notes.age", "backup.age", "backups-20200101T000000Z.age"]
-        for name in (*older, *others):
+        other_files = ["backup-notes.age", "backup.age", "backups-20200101T000000Z.age"]
+        for name in (*older, *other_files):
             (tmp_path / name).write_text("another")
         assert backup("--keep", "2").returncode == 0
-        left = {path.name for path in tmp_path.iterdir()}
-        assert (older[0] in left, older[1] in left, len(left)) == (False, True, 5)
-        assert set(others) < left
+        names = {path.name for path in tmp_path.iterdir()}
+        assert (older[0] in names, older[1] in names, len(names)) == (False, True, 5)
+        assert set(other_files) < names
 
     @pytest.mark.parametrize(
         ("changes", "status", "reason"),
         [
             (
-                {"AUTH_SERVICE_ROLE_KEY": OTHER},
+                {"AUTH_SERVICE_ROLE_KEY": OTHER_KEY},
                 1,
                 "AUTH_SERVICE_ROLE_KEY: Differs from what this database last",
             ),
@@ -426,16 +434,16 @@ class TestFiles:
         fingerprints.keep(parts.db, parts.settings)
         former = tmp_path / "backup-20200101T000000Z.age"
         former.write_text("the former one")
-        done = backup(**changes)
-        assert (done.returncode, done.stdout) == (status, "")
-        assert done.stderr.startswith(f"Error: {reason}"), done.stderr
+        result = backup(**changes)
+        assert (result.returncode, result.stdout) == (status, "")
+        assert result.stderr.startswith(f"Error: {reason}"), result.stderr
         assert list(tmp_path.iterdir()) == [former]
 
     def test_backup_that_fails_its_rehearsal_does_not_appear(
         self, environment, database, client, alice, tmp_path
     ):
         database.run("UPDATE user_objects SET last_sign_in_at = now()")
-        done = latchkey("backup", tmp_path / "backup.age", **environment)
-        assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
-        assert "rows of user_objects differ from their users" in done.stderr
+        result = latchkey("backup", tmp_path / "backup.age", **environment)
+        assert (result.returncode, list(tmp_path.iterdir())) == (1, [])
+        assert "rows of user_objects differ from their users" in result.stderr
         database.empty()

@@ -32,7 +32,7 @@ SELECT u.email
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     with short_directory() as directory:
         yield directory
 
@@ -62,50 +62,50 @@ def served(state_dir: Path) -> Iterator[tuple[ServerClient, Rows]]:
 @contextmanager
 def writing(client: ServerClient, key: dict[str, str]) -> Iterator[dict[str, float]]:
     """Create users in threads, and yield their addresses with the times of the answers."""
-    numbers, acknowledged = count(1), {}
+    numbers, answered_at = count(1), {}
 
     def write() -> None:
         email = f"user-{next(numbers)}@example.com"
         body = {"email": email, "password": PASSWORD, "email_confirm": True}
         assert client.post("/admin/users", json=body, headers=key).status_code == 200
-        acknowledged[email] = time.monotonic()
+        answered_at[email] = time.monotonic()
 
     with repeated(*[write] * WRITERS):
-        wait_until(lambda: len(acknowledged) > 20, 60)
-        yield acknowledged
+        wait_until(lambda: len(answered_at) > 20, 60)
+        yield answered_at
 
 
-def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(place):
-    origin, restored = place / "origin", place / "restored"
-    with served(origin) as (client, _), writing(client, key_of(origin)) as acknowledged:
-        began = time.monotonic()
+def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(folder):
+    origin, restored = folder / "origin", folder / "restored"
+    with served(origin) as (client, _), writing(client, key_of(origin)) as answered_at:
+        started_at = time.monotonic()
         file = back_up(origin)
-        ended, total = time.monotonic(), len(acknowledged)
-        wait_until(lambda: len(acknowledged) > total + 5)
+        finished_at, total = time.monotonic(), len(answered_at)
+        wait_until(lambda: len(answered_at) > total + 5)
     shutil.rmtree(origin)
     restore_whole(file, restored)
     with served(restored) as (client, rows):
         emails = {row.email for row in rows.all("SELECT email FROM users")}
-        before = {email for email, at in acknowledged.items() if at < began}
+        before = {email for email, at in answered_at.items() if at < started_at}
         assert before - emails == set()
-        assert {email for email, at in acknowledged.items() if at > ended + 5} & emails == set()
+        assert {email for email, at in answered_at.items() if at > finished_at + 5} & emails == set()
         assert rows.all(_HALF_DONE) == []
         assert rows.misplaced() == []
         for email in CHANCE.sample(sorted(before), 10):
             assert sign_in(client, email).status_code == 200
 
 
-def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place):
-    target = place / "target"
-    with served(place / "origin") as (client, _):
-        register(client, key_of(place / "origin"), "restored@example.com")
-        file = back_up(place / "origin", "--no-rehearsal")
+def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(folder):
+    target = folder / "target"
+    with served(folder / "origin") as (client, _):
+        register(client, key_of(folder / "origin"), "restored@example.com")
+        file = back_up(folder / "origin", "--no-rehearsal")
     with served(target) as (client, _):
         session = register(client, key_of(target), "old@example.com").sign_in()
-    began = time.monotonic()
-    shutil.copytree(target, place / "copy")
-    restore_whole(file, place / "copy")
-    duration = time.monotonic() - began
+    started_at = time.monotonic()
+    shutil.copytree(target, folder / "copy")
+    restore_whole(file, folder / "copy")
+    duration = time.monotonic() - started_at
     for _ in range(2):
         settings = SETTINGS | {"AUTH_STATE_DIR": str(target)}
         process = start_process(settings, "restore", file, "--identity", target.with_name("identity"))
@@ -121,7 +121,7 @@ def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place):
 
 
 def state_of(state_dir: Path, session: Session) -> tuple[str, Session]:
-    """Start the service; return which of the two states it has, which must be whole, and the refreshed session."""
+    """Start the service, assert that its state is whole, and return whether it is "old" or "new", and the session."""
     with served(state_dir) as (client, rows):
         (user,) = rows.all("SELECT email FROM users")
         assert sign_in(client, user.email).status_code == 200

@@ -41,17 +41,17 @@ DAVE = "dave@example.com"
 class Cluster:
     """The cluster of deploy/cluster/try, inside the context."""
 
-    def __init__(self, place: Path, **settings: str) -> None:
-        self._directory = place / "cluster"
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._directory = folder / "cluster"
         while (port := free_port()) % 100 > 50:
             pass  # until all its ports are in the block of this process
         self.port, self.url = port, f"http://127.0.0.1:{port}"
-        program = place / "latchkey"
+        program = folder / "latchkey"
         command = f"{shlex.quote(sys.executable)} -m latchkey_auth"
         program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(CHECKOUT))} exec {command} "$@"\n')
         program.chmod(0o755)
-        own = {"PATH": os.environ["PATH"], "LATCHKEY": str(program), "LATCHKEY_TRY_PORT": str(port)}
-        self._environment = settings | own
+        own_variables = {"PATH": os.environ["PATH"], "LATCHKEY": str(program), "LATCHKEY_TRY_PORT": str(port)}
+        self._environment = settings | own_variables
 
     def __enter__(self) -> Self:
         try:
@@ -62,12 +62,12 @@ class Cluster:
         return self
 
     def start(self) -> None:
-        """Start what does not run, and wait until it serves."""
-        done = self._run(TRY, str(self._directory))
-        if "missing:" in done.stderr:
-            pytest.skip(f"NO FAILOVER OF PATRONI IS TESTED: {done.stderr}")
-        assert done.returncode == 0, done.stderr
-        self._printed = done.stdout
+        """Start the processes that do not run, and wait until the cluster serves."""
+        result = self._run(TRY, str(self._directory))
+        if "missing:" in result.stderr:
+            pytest.skip(f"NO FAILOVER OF PATRONI IS TESTED: {result.stderr}")
+        assert result.returncode == 0, result.stderr
+        self._printed = result.stdout
 
     def __exit__(self, *_: object) -> None:
         log_watch.scan_log("a node", self.log("node1") + self.log("node2"))
@@ -75,15 +75,15 @@ class Cluster:
 
     def _end(self) -> None:
         if self._directory.exists():
-            done = self._run(TRY, "--down", str(self._directory))
-            assert done.returncode == 0, done.stderr
+            result = self._run(TRY, "--down", str(self._directory))
+            assert result.returncode == 0, result.stderr
         assert not processes_of(self._directory)
 
     def control(self, *arguments: str) -> str:
         """Run patronictl, and return what it prints."""
-        done = self._run(str(self._directory / "patronictl"), *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        result = self._run(str(self._directory / "patronictl"), *arguments)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     def primary(self) -> int:
         members = json.loads(self.control("list", "--format", "json"))
@@ -127,7 +127,7 @@ class Cluster:
 
 
 def longest_gap(since: float, served: list[float | None]) -> float:
-    """Return the seconds that a client tried in vain at most."""
+    """Return the longest time in seconds without an answer to a client."""
     times = [at for at in served if at and at > since]
     return max(later - earlier for earlier, later in pairwise([since, *times]))
 
@@ -136,9 +136,9 @@ def test_cluster_whose_primary_is_killed_loses_nothing_acknowledged_and_serves_i
     settings = ENVIRONMENT | {"AUTH_WORKERS": "2", "AUTH_DELIVER": "true"}
     del settings["AUTH_BASE_URL"]
     with (
-        short_directory() as place,
+        short_directory() as folder,
         Post() as post,
-        Cluster(place, AUTH_SMTP_URL=post.url, **settings) as cluster,
+        Cluster(folder, AUTH_SMTP_URL=post.url, **settings) as cluster,
     ):
         cluster.control("edit-config", "--force", *TIMES)
         history = History(ServerClient(cluster.port))
@@ -158,22 +158,22 @@ def test_cluster_whose_primary_is_killed_loses_nothing_acknowledged_and_serves_i
             pages[page.status, page.url] += 1
             return awake() if page.status == 200 else None
 
-        with clients.load(history, post), repeated(write, read) as served:
+        with clients.load(history, post), repeated(write, read) as answered_at:
             wait_until(lambda: history.answered() > 200)
-            began, failed = awake(), history.failed()
-            lost = cluster.lose_primary()
-            wait_until(lambda: history.failed() > failed)
+            lost_at, failures_before = awake(), history.failed()
+            lost_number = cluster.lose_primary()
+            wait_until(lambda: history.failed() > failures_before)
             wait_until(serves_again(history), PROMISED + SLACK)
             cluster.start()
             wait_until(serves_again(history))
-        gaps = [longest_gap(began, each) for each in served]
+        gaps = [longest_gap(lost_at, each) for each in answered_at]
         assert max(gaps) < PROMISED + SLACK, gaps
-        # The proxy passes on the nodes' own 503, and nobody is signed out.
+        # The proxy passes on the nodes' own 503, and no user is signed out.
         account = f"{cluster.url}/account"
         assert pages.keys() == {(200, account), (503, account)}
         assert history.statuses[None] == 0
         assert session.refreshed().get("/user").status_code == 200
         with closing(cluster.rows()) as rows:
             invariants.check(history, post, rows)
-        assert f"port {cluster.port + 10 + lost} failed: Connection refused" in cluster.reasons()
+        assert f"port {cluster.port + 10 + lost_number} failed: Connection refused" in cluster.reasons()
         assert "promoted self to leader" in cluster.log(f"patroni{cluster.primary()}")

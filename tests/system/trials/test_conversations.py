@@ -1,4 +1,4 @@
-"""The connection to Postgres is cut at messages of the conversation of each act."""
+"""The connection to Postgres is cut at messages of the conversation of each request with an effect."""
 
 import json
 import socket
@@ -48,13 +48,13 @@ class Conversation(TcpProxy):
             f"postgresql://{user}@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
         )
         self._count_lock = threading.Lock()
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self._cut_at = 0
 
-    def begin(self, cut_at: int = 0) -> None:
-        """Count from here, and cut at the message `cut_at`; 0 cuts nothing."""
+    def start_counting(self, cut_at: int = 0) -> None:
+        """Count from now on, and cut at the message `cut_at`; 0 cuts nothing."""
         with self._count_lock:
-            self.said, self._cut_at = [], cut_at
+            self.messages, self._cut_at = [], cut_at
 
     def lanes(
         self, near: socket.socket, far: socket.socket
@@ -79,39 +79,39 @@ class Conversation(TcpProxy):
             is_typeless = False
             kind = "NOTIFY" if b"NOTIFY outbox" in message else type.decode() or "startup"
             with self._count_lock:
-                self.said.append(direction + kind)
-                if self._cut_at and len(self.said) >= self._cut_at:
+                self.messages.append(direction + kind)
+                if self._cut_at and len(self.messages) >= self._cut_at:
                     return
             sink.sendall(message)
 
 
 @pytest.fixture(scope="module")
 def conversation(database_url) -> Iterator[Conversation]:
-    made = Conversation(database_url)
-    yield made
-    made.close()
+    conversation = Conversation(database_url)
+    yield conversation
+    conversation.close()
 
 
 @pytest.fixture
 def stage(make_app, conversation, service_role, outbox, database, fakes) -> Callable[[], Scenario]:
-    """Begin a story anew. Limits are counted but never reached."""
+    """Return a function that makes a scenario with empty tables. Limits are counted but never reached."""
     limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS}
     settings = {"DATABASE_URL": conversation.url, "AUTH_RATE_LIMITS_ENABLED": "true"}
     settings |= {"AUTH_API_KEYS": "true", "AUTH_SSO": "true", "AUTH_ORGANIZATIONS": "users"}
     app = make_app(**settings, **limits, **fakes.settings(), **ALLOW_LIST)
     fakes.google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
 
-    def begin() -> Scenario:
+    def start() -> Scenario:
         database.empty()
         service = Service(app)
         return Scenario(service, service.client, service_role, outbox, database, fakes.google)
 
-    return begin
+    return start
 
 
 def rows_of(everything: dict[str, list[Any]]) -> Counter[tuple[str, str]]:
     for factor in everything["factors"]:
-        # An act spends its code, even if it fails.
+        # A request spends the code of a factor, even if it fails.
         factor |= dict.fromkeys(("last_step", "last_used_at"))
     return Counter(
         (table, json.dumps(row, sort_keys=True))
@@ -123,9 +123,9 @@ def rows_of(everything: dict[str, list[Any]]) -> Counter[tuple[str, str]]:
 
 def effect(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter[str]:
     """Return the number of added and removed rows of each table; a changed row counts as both."""
-    old, new = rows_of(before), rows_of(after)
-    added = Counter(f"+{table}" for table, _ in (new - old).elements())
-    return added + Counter(f"-{table}" for table, _ in (old - new).elements())
+    old_rows, new_rows = rows_of(before), rows_of(after)
+    added = Counter(f"+{table}" for table, _ in (new_rows - old_rows).elements())
+    return added + Counter(f"-{table}" for table, _ in (old_rows - new_rows).elements())
 
 
 @dataclass
@@ -143,22 +143,24 @@ def attempt(
 ) -> Outcome:
     """Play a story, and cut its conversation at a message."""
     scenario = stage()
-    act = story.prepare(scenario)
+    send = story.prepare(scenario)
     before = scenario.database.everything()
     if connects:
         # A connection that was cut is not used again.
-        conversation.begin(cut_at=1)
+        conversation.start_counting(cut_at=1)
         assert scenario.administer("GET", "/admin/users").status_code == 503
-    conversation.begin(cut_at)
+    conversation.start_counting(cut_at)
     status = 503
     with suppress(AssertionError, KeyError, TypeError):
-        answer = act()
+        answer = send()
         status = getattr(answer, "status_code", None) or answer.status
-    said = conversation.said
-    conversation.begin()
+    messages = conversation.messages
+    conversation.start_counting()
     # Postgres goes on with a commit whose client is gone.
     wait_until(lambda: scenario.database.value(_AT_WORK) == 0)
-    return Outcome(status, len(said), ">NOTIFY" in said, effect(before, scenario.database.everything()))
+    return Outcome(
+        status, len(messages), ">NOTIFY" in messages, effect(before, scenario.database.everything())
+    )
 
 
 def assert_all_or_nothing(stage, story, conversation, cuts, *, connects=False):
@@ -167,29 +169,29 @@ def assert_all_or_nothing(stage, story, conversation, cuts, *, connects=False):
     assert whole.effect
     for cut_at in cuts(whole.messages):
         cut = attempt(stage, story, conversation, cut_at, connects=connects)
-        where = f"cut at message {cut_at} of {whole.messages}: {cut}, whole {whole}"
-        assert cut.status in (503, whole.status), where
-        # Before a notification, the act was committed.
+        description = f"cut at message {cut_at} of {whole.messages}: {cut}, whole {whole}"
+        assert cut.status in (503, whole.status), description
+        # The notification follows the commit.
         is_whole = cut.notifies or cut.status != 503
-        assert cut.effect in ([whole.effect] if is_whole else [Counter(), whole.effect]), where
+        assert cut.effect in ([whole.effect] if is_whole else [Counter(), whole.effect]), description
 
 
 # A verdict on a code is committed before the act that it proves, and a provider is disabled before its deletion.
-IN_SEVERAL = {
+IN_SEVERAL_TRANSACTIONS = {
     "reauthenticating_with_a_code",
     "changing_the_password_with_a_code",
     "deleting_a_customers_provider",
     "deleting_the_own_provider",
 }
-STORIES = [story for story in EFFECTS if story.acts and str(story) not in IN_SEVERAL]
+STORIES = [story for story in EFFECTS if story.acts and str(story) not in IN_SEVERAL_TRANSACTIONS]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_connection_cut_at_any_message_leaves_all_or_nothing(stage, conversation, story):
-    # Not at each one, and at different ones of each. The first cut is an early one: on a connection that knows
-    # the statements there are fewer messages.
-    first = 1 + len(str(story)) % 4
-    assert_all_or_nothing(stage, story, conversation, lambda messages: range(first, messages + 1, 6))
+    # Cut at every sixth message, from a different one for each story. The first cut is an early one: there are fewer
+    # messages on a connection that has prepared the statements.
+    first_cut = 1 + len(str(story)) % 4
+    assert_all_or_nothing(stage, story, conversation, lambda messages: range(first_cut, messages + 1, 6))
 
 
 def test_connection_cut_while_connecting_leaves_all_or_nothing(stage, conversation):

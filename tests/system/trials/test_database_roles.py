@@ -1,4 +1,4 @@
-"""A database of the operator, with a role that owns its tables and one of requests."""
+"""A database of the operator, with one role that owns the tables and another for requests."""
 
 from contextlib import closing
 from typing import Any
@@ -32,16 +32,16 @@ def roles_of(url: str) -> set[str]:
 
 
 def use(service: Service, email: str) -> None:
-    """Create a user, who signs in, changes and is listed in the audit log."""
+    """Create a user, who signs in and changes the password, and find all this in the audit log."""
     with closing(ServerClient(service.port)) as client:
         session = register(client, ADMIN, email).sign_in()
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
-        listed = client.get("/admin/audit", headers=ADMIN).json["data"]
-        assert {"user_created", "signed_in", "password_changed"} <= {entry["action"] for entry in listed}
+        entries = client.get("/admin/audit", headers=ADMIN).json["data"]
+        assert {"user_created", "signed_in", "password_changed"} <= {entry["action"] for entry in entries}
 
 
 @pytest.fixture
-def own() -> Any:
+def database_of_roles() -> Any:
     """A Postgres in which an unprivileged role owns a database, and its URLs for both roles."""
     with Deployment() as deployment:
         deployment.postgres.run(
@@ -52,8 +52,8 @@ def own() -> Any:
         yield deployment, *urls
 
 
-def test_backup_is_restored_for_the_role_of_requests(own, tmp_path):
-    deployment, owner_url, requests_url = own
+def test_backup_is_restored_for_the_role_of_requests(database_of_roles, tmp_path):
+    deployment, owner_url, requests_url = database_of_roles
     settings = SETTINGS | {"DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(deployment.state_dir)}
     command = settings | {
         "AUTH_DATABASE_OWNER_URL": owner_url,
@@ -65,22 +65,22 @@ def test_backup_is_restored_for_the_role_of_requests(own, tmp_path):
     files.write(key, identity)
     with Service(deployment.state_dir, **settings | {"AUTH_DATABASE_OWNER_URL": owner_url}) as service:
         use(service, "before@example.com")
-        done = run_process(command, "backup", str(tmp_path / "backup.age"), cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        result = run_process(command, "backup", str(tmp_path / "backup.age"), cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
     (file,) = tmp_path.glob("backup-*.age")
-    done = run_process(command, "restore", str(file), "--identity", str(key), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = run_process(command, "restore", str(file), "--identity", str(key), cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     with Service(deployment.state_dir, **settings) as service, closing(ServerClient(service.port)) as client:
         assert sign_in(client, "before@example.com", "Another-Horse-1").status_code == 200
         wait_until(lambda: roles_of(owner_url) == {REQUESTS})
 
 
 def test_start_with_a_wrong_url_of_the_owner_names_that_setting():
-    with short_directory() as place:
+    with short_directory() as folder:
         urls: dict[str, Any] = {
             "DATABASE_URL": "postgresql://a@127.0.0.1:1/x",
             "AUTH_DATABASE_OWNER_URL": "postgresql://b@127.0.0.1:1/x",
         }
-        status, text = Service(place / "var", **urls).refuses_to_start()
+        status, text = Service(folder / "var", **urls).refuses_to_start()
     assert status == 1
     assert text.startswith("AUTH_DATABASE_OWNER_URL: The database cannot be used: ")

@@ -32,47 +32,49 @@ SELECT event.user_id, u.id IS NOT NULL AS is_there,
 
 def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
     """Return differences between committed changes, events written for the webhook, and events that arrived."""
-    wrong = []
-    arrived = defaultdict(set)
+    problems = []
+    bodies_by_id = defaultdict(set)
     for posted in target.requests:
-        arrived[posted.headers["webhook-id"]].add(posted.body)
-    written = {
+        bodies_by_id[posted.headers["webhook-id"]].add(posted.body)
+    rows_by_id = {
         f"msg_{row.event}": row
         for row in rows.all(
             "SELECT variables ->> 'event_id' AS event, kind, outcome FROM outbox WHERE channel = 'webhook'"
         )
     }
-    wrong += [
+    problems += [
         f"an event came that was never written: {bodies}"
-        for id, bodies in arrived.items()
-        if id not in written
+        for id, bodies in bodies_by_id.items()
+        if id not in rows_by_id
     ]
-    wrong += [f"one id, and different events: {bodies}" for bodies in arrived.values() if len(bodies) > 1]
-    wrong += [
+    problems += [
+        f"one id, and different events: {bodies}" for bodies in bodies_by_id.values() if len(bodies) > 1
+    ]
+    problems += [
         f"an event never came: {row}"
-        for id, row in written.items()
-        if row.outcome != "sent" or id not in arrived
+        for id, row in rows_by_id.items()
+        if row.outcome != "sent" or id not in bodies_by_id
     ]
     for user in rows.all(_EVENTS):
         if (user.created, user.deleted) != (1, 0 if user.is_there else 1) or (
             user.is_there and user.logins != user.sessions
         ):
-            wrong.append(f"events of a user that do not add up: {user}")
+            problems.append(f"events of a user that do not add up: {user}")
     user_ids = {user.user_id for user in rows.all(_EVENTS)}
-    wrong += [
+    problems += [
         f"no event of {row.email}"
         for row in rows.all("SELECT id, email FROM users")
         if row.id not in user_ids
     ]
-    return wrong
+    return problems
 
 
 def test_faulty_webhook_and_killed_processes_lose_no_event(deployment):
     faults: list[tuple[str, int]] = [("hang", 200), ("close", 200), ("", 500)]
     with HttpTarget() as target, deployment.service() as service:
         client, rows = deployment.client(service), deployment.rows()
-        made = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN)
-        assert made.status_code == 200
+        response = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN)
+        assert response.status_code == 200
 
         def wait_until_reached(seconds: float) -> None:
             target.reached.clear()
@@ -95,5 +97,5 @@ def test_faulty_webhook_and_killed_processes_lose_no_event(deployment):
         deployment.check(history)
         # The check itself has signed in some users.
         invariants.deliver_all(rows)
-        wrong = wrong_events(rows, target)
-    assert not wrong, "\n".join(wrong[:20])
+        problems = wrong_events(rows, target)
+    assert not problems, "\n".join(problems[:20])

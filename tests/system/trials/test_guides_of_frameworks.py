@@ -22,33 +22,37 @@ from tests.system.test_guide import blocks_of
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-NEEDED = (20, 19)
+OLDEST_NODE = (20, 19)
 DAVE = "dave@example.com"
 # Seconds for the installation of a guide's packages, and until its application answers.
 _PATIENCE = 300
 
 
 @pytest.fixture(scope="module")
-def of_npm() -> dict[str, str]:
-    """The environment of npm: that of its user, but for questions to the registry that no guide needs."""
+def npm_environment() -> dict[str, str]:
+    """The variables for npm: those of its user, without questions to the registry that no guide needs."""
     node, npm = shutil.which("node"), shutil.which("npm")
     version = (
         subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
         if node
         else "v0.0"
     )
-    if not npm or tuple(map(int, version[1:].split(".")[:2])) < NEEDED:
+    if not npm or tuple(map(int, version[1:].split(".")[:2])) < OLDEST_NODE:
         pytest.skip("NOT TESTED: the guides for React and Next.js. They need Node.js 20.19 or later, and npm")
-    kept = {"HOME", "NODE_EXTRA_CA_CERTS"}
-    own = {
+    names = {"HOME", "NODE_EXTRA_CA_CERTS"}
+    variables = {
         key: value
         for key, value in os.environ.items()
-        if key in kept or key.lower().startswith("npm_config_")
+        if key in names or key.lower().startswith("npm_config_")
     }
-    return own | {"npm_config_audit": "false", "npm_config_fund": "false", "NEXT_TELEMETRY_DISABLED": "1"}
+    return variables | {
+        "npm_config_audit": "false",
+        "npm_config_fund": "false",
+        "NEXT_TELEMETRY_DISABLED": "1",
+    }
 
 
-class Played:
+class RunningGuide:
     """A guide whose application runs: its address, and the service."""
 
     def __init__(self, terminal: Terminal, service: Service) -> None:
@@ -86,17 +90,17 @@ def answers(url: str, application: subprocess.Popen[str]) -> bool:
 
 
 @pytest.fixture
-def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
-    """A function that does what a guide says, in its order, in the folder of the service and in an empty one."""
+def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
+    """Return a function that does the steps of a guide, in the folder of the service and in an empty one."""
     with ExitStack() as stack:
 
-        def play(page: str, **settings: str) -> Played:
+        def play(page: str, **settings: str) -> RunningGuide:
             blocks = blocks_of((CHECKOUT / page).read_text())
             lines = [block for file, block in blocks if not file and block.startswith("AUTH_")]
             latchkey, service = stack.enter_context(beside_a_service(lines, **settings))
-            # Not in pytest's own, which keeps hundreds of megabytes of packages for later.
+            # Not in a directory of pytest, which would keep hundreds of megabytes of packages.
             directory = stack.enter_context(short_directory())
-            empty, folder = Terminal(directory, latchkey.ports), directory / "my-app"
+            empty_folder, folder = Terminal(directory, latchkey.ports), directory / "my-app"
             application, printed = Terminal(folder, latchkey.ports), ""
             *steps, (_, start) = blocks
             for file, block in steps:
@@ -106,13 +110,13 @@ def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
                 elif block.startswith(".venv/"):
                     printed = finish(latchkey, block)
                 elif block.startswith("mkdir "):
-                    finish(empty, block, **of_npm)
-            running = stack.enter_context(application.run(application.with_ports(start), env=of_npm))
-            # If asked to end, it would wait for the connections of the browser.
-            stack.callback(send, -running.pid, signal.SIGKILL)
-            played = Played(latchkey, service)
-            wait_until(lambda: answers(played.url, running), _PATIENCE)
-            return played
+                    finish(empty_folder, block, **npm_environment)
+            process = stack.enter_context(application.run(application.with_ports(start), env=npm_environment))
+            # Kill it: on SIGTERM, it would wait for the connections of the browser.
+            stack.callback(send, -process.pid, signal.SIGKILL)
+            guide = RunningGuide(latchkey, service)
+            wait_until(lambda: answers(guide.url, process), _PATIENCE)
+            return guide
 
         yield play
 
@@ -125,7 +129,7 @@ def page(tab) -> Iterator[Browser]:
 
 
 def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play):
-    # The client refreshes a token that is as short-lived at each visit.
+    # The client refreshes such a short-lived token at each visit.
     app = play("docs/react.md", AUTH_ACCESS_TOKEN_LIFETIME="60")
     page.open(app.url)
     page.wait_for("Forgot your password?")
@@ -136,15 +140,15 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
     page.click("Continue")
     page.wait_for(f"Signed in as {DAVE}")
 
-    stored = "Object.entries(localStorage).find(([key]) => key.endsWith('auth-token'))?.[1]"
-    before = page.run(stored)
+    stored_session = "Object.entries(localStorage).find(([key]) => key.endsWith('auth-token'))?.[1]"
+    before = page.run(stored_session)
     page.open(app.url)
     page.wait_for(f"Signed in as {DAVE}")
-    page.wait(lambda: page.run(stored) not in (None, before))
+    page.wait(lambda: page.run(stored_session) not in (None, before))
 
     page.click("Sign out")
     page.wait_for("Forgot your password?")
-    page.wait(lambda: page.run(stored) is None)
+    page.wait(lambda: page.run(stored_session) is None)
     fill(page, email=DAVE, password="Wrong-Horse-1")
     page.click("Sign in")
     page.wait_for("Invalid login credentials")
@@ -174,7 +178,7 @@ def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_o
     assert "authjs.session-token" in page.cookies(app.url)
     assert "session-token" not in page.run("document.cookie")
 
-    # The session of the app is as short-lived; that of Latchkey's pages opens another without a question.
+    # The session of the app is as short-lived; Latchkey's session opens another one without a question.
     wait_until(lambda: page.run("fetch('/api/auth/session').then((answer) => answer.json())") is None)
     page.open(app.url)
     page.wait_for(f"Signed in as {DAVE}")

@@ -1,4 +1,4 @@
-"""deploy/install with real wheels and a real database; instead of systemd and root, scripts do what they would do."""
+"""deploy/install with real wheels and a real database; scripts stand in for systemd, and make the user seem root."""
 
 import hashlib
 import os
@@ -57,13 +57,13 @@ exec "$@"
 """
 
 
-def _be_the_next_release(checkout: Path) -> None:
+def _make_next_release(checkout: Path) -> None:
     package = checkout / "auth" / "__init__.py"
     package.write_text(package.read_text().replace(__version__, NEXT))
 
 
 def _migrate(checkout: Path, first_line: str = "") -> None:
-    _be_the_next_release(checkout)
+    _make_next_release(checkout)
     migration = checkout / "sql" / "migrations" / f"{schema.NEWEST + 1:04}_next.sql"
     migration.write_text(f"{first_line}\nCREATE TABLE next_things (id integer);\n")
 
@@ -77,7 +77,7 @@ def _add(checkout: Path) -> None:
 
 
 def _break(checkout: Path) -> None:
-    _be_the_next_release(checkout)
+    _make_next_release(checkout)
     (checkout / "auth" / "ops" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
 
 
@@ -92,7 +92,7 @@ def _package(folder: Path, text: str = "") -> Path:
 
 
 def _need(package: Path, checkout: Path) -> None:
-    _be_the_next_release(checkout)
+    _make_next_release(checkout)
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write(f"stand-in==1.0 --hash=sha256:{hashlib.sha256(package.read_bytes()).hexdigest()}\n")
 
@@ -133,7 +133,7 @@ class Machine:
         path.write_text(path.read_text().replace(old, new))
 
     def run(self, command: list[str], folder: Path | None = None) -> tuple[int, str]:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=folder,
             env=self.environment,
@@ -141,26 +141,26 @@ class Machine:
             text=True,
             check=False,
         )
-        return done.returncode, done.stdout + done.stderr
+        return result.returncode, result.stdout + result.stderr
 
     def back_up(self, hours: int) -> None:
         """Leave a backup of this age in hours."""
         backup = self.root / "backups" / "latchkey-20261122T031700Z.age"
         backup.parent.mkdir(exist_ok=True)
         backup.touch()
-        made = time.time() - hours * 3600
-        os.utime(backup, (made, made))
+        made_at = time.time() - hours * 3600
+        os.utime(backup, (made_at, made_at))
 
     def release(self) -> str:
-        """Return the release that the command of the link says it is."""
+        """Return the version that the command of the link `current` prints."""
         command = [str(self.root / "current" / "bin" / "latchkey"), "--version"]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
-        return done.stdout.split()[-1]
+        result = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        return result.stdout.split()[-1]
 
     def health(self) -> Any:
-        """Return what the service says once it listens: a restart returns before that."""
+        """Return the response of GET /health once the service listens: a restart returns before that."""
 
-        def answered() -> Any:
+        def answer_if_it_listens() -> Any:
             try:
                 return httpx.get(
                     f"http://127.0.0.1:{self.environment['PORT']}/health", trust_env=False
@@ -168,7 +168,7 @@ class Machine:
             except httpx.ConnectError:
                 return None
 
-        return wait_until(answered)
+        return wait_until(answer_if_it_listens)
 
     def restarts(self) -> list[str]:
         return (self.root / "log").read_text().splitlines()
@@ -178,7 +178,7 @@ class Machine:
 def wheels() -> Iterator[dict[str, Path]]:
     changes = {
         "this": lambda _: None,
-        "next": _be_the_next_release,
+        "next": _make_next_release,
         "migrating": _migrate,
         "adding": _add,
         "broken": _break,
@@ -216,7 +216,7 @@ def test_release_is_installed_beside_the_other_and_left_again(machine, wheels):
     assert (machine.release(), (machine.root / __version__).is_dir()) == (NEXT, True)
     assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
     assert machine.release() == __version__
-    # Not forward again, to the release that was left.
+    # It does not go forward again to the release that was left.
     assert machine.install("--back") == (1, f"deploy/install: there is no release before {__version__}.\n")
     assert machine.release() == __version__
     assert machine.restarts() == [f"restart latchkey {each}" for each in (__version__, NEXT, __version__)]
@@ -241,12 +241,12 @@ def test_release_is_not_said_to_run_before_the_service_is_enabled(bare, wheels):
         '#!/bin/sh\necho "Failed to get unit file state" >&2\nexit 1\n'
     )
     status, output = bare.install(wheels["this"])
-    said = "latchkey.service is not enabled, so it was not started."
+    message = "latchkey.service is not enabled, so it was not started."
     next_step = "Go on with step 3 of docs/deployment.md: the settings."
-    assert (status, output.splitlines()[-2:]) == (0, [said, f"{__version__} is current. {next_step}"])
+    assert (status, output.splitlines()[-2:]) == (0, [message, f"{__version__} is current. {next_step}"])
     status, output = bare.install(wheels["next"])
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} is current. To go back: deploy/install --back")
-    went_back = f"{said}\n{__version__} is current instead of {NEXT}.\n"
+    went_back = f"{message}\n{__version__} is current instead of {NEXT}.\n"
     assert bare.install("--back") == (0, went_back)
     assert not (bare.root / "log").exists()
     assert "Failed to get unit file state" not in output
@@ -255,8 +255,8 @@ def test_release_is_not_said_to_run_before_the_service_is_enabled(bare, wheels):
 def test_failed_migration_leaves_the_release_before_running(machine, wheels):
     machine.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
     status, output = machine.install(wheels["next"])
-    said = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
-    assert (status, output.splitlines()[-1]) == (1, said)
+    message = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
+    assert (status, output.splitlines()[-1]) == (1, message)
     assert (machine.release(), machine.restarts()) == (__version__, [f"restart latchkey {__version__}"])
 
 
@@ -268,8 +268,8 @@ def test_failed_first_installation_says_that_no_release_is_installed(bare, wheel
     assert f"could not install the packages of {NEXT}, so no release is installed yet. Fix what pip" in output
     bare.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
     status, output = bare.install(wheels["this"])
-    said = f"deploy/install: {__version__} could not migrate the database, so no release is installed yet."
-    assert (status, output.splitlines()[-1]) == (1, said)
+    message = f"deploy/install: {__version__} could not migrate the database, so no release is installed yet."
+    assert (status, output.splitlines()[-1]) == (1, message)
     assert not (bare.root / "current").is_symlink()
 
 
@@ -339,7 +339,7 @@ def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):
 
 def test_package_is_installed_only_with_the_hash_that_the_release_names(machine, tmp_path):
     package = _package(tmp_path)
-    named = package.read_bytes()
+    right_content = package.read_bytes()
     wheel = build_wheel(tmp_path, lambda checkout: _need(package, checkout))
     machine.environment["PIP_FIND_LINKS"] = str(tmp_path)
     _package(tmp_path, "served by another index")
@@ -355,7 +355,7 @@ def test_package_is_installed_only_with_the_hash_that_the_release_names(machine,
         in output
     )
     assert "migrat" not in output
-    package.write_bytes(named)
+    package.write_bytes(right_content)
     status, output = machine.install(wheel)
     assert (status, machine.release()) == (0, NEXT), output
     assert list(machine.root.glob(f"{NEXT}/lib/python3*/site-packages/stand_in-1.0.dist-info"))

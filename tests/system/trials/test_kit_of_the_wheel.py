@@ -21,7 +21,7 @@ REQUIREMENTS = "flask==2.3.3 werkzeug==2.3.8 pyjwt[crypto]==2.8.0 pytest==8.4.2 
 APPLICATION = {
     "auth/__init__.py": "EDITOR = 'editor'\n",
     "sql/__init__.py": "",
-    # Not what the service needs.
+    # A module of the same name as one of a library of the service.
     "limits.py": "raise RuntimeError('of the application')\n",
     ".env": "AUTH_BIND=nonsense\n",
     "app.py": """
@@ -110,8 +110,10 @@ def installed(wheel, tmp_path_factory) -> dict[str, str]:
     return {"PYTHONPATH": str(site)}
 
 
-def command(folder: Path, *options: str, python: str = sys.executable, **environment: str) -> dict[str, Any]:
-    """Return how to run the tests of the application, with all temporary files in the folder."""
+def options_of_run(
+    folder: Path, *options: str, python: str = sys.executable, **environment: str
+) -> dict[str, Any]:
+    """Return options of `subprocess.run` for the tests of the application, with all temporary files in the folder."""
     (folder / "tmp").mkdir(exist_ok=True)
     inherited = {"PATH": os.environ["PATH"], "HOME": "/", "DATABASE_URL": "nonsense"}
     inherited["TMPDIR"] = str(folder / "tmp")
@@ -121,32 +123,32 @@ def command(folder: Path, *options: str, python: str = sys.executable, **environ
     return {"args": arguments, "cwd": folder / "application", "env": inherited | environment, "text": True}
 
 
-def left(folder: Path) -> list[str]:
+def remaining(folder: Path) -> list[str]:
     return [*processes_of(folder).values(), *map(str, (folder / "tmp").glob("latchkey-*"))]
 
 
 def test_snippets_of_the_page_work_and_all_ends_with_pytest(folder, installed):
-    how = command(folder, "-n", "2", "-W", "error", **installed)
-    done = subprocess.run(**how, capture_output=True, check=False)
-    assert (done.returncode, "8 passed" in done.stdout) == (0, True), done.stdout + done.stderr
-    assert left(folder) == []
+    options = options_of_run(folder, "-n", "2", "-W", "error", **installed)
+    result = subprocess.run(**options, capture_output=True, check=False)
+    assert (result.returncode, "8 passed" in result.stdout) == (0, True), result.stdout + result.stderr
+    assert remaining(folder) == []
 
 
 def test_tests_run_on_a_local_postgres_and_leave_a_template(folder, installed, all_rows, database_url):
     settings = installed | {"LATCHKEY_TEST_DATABASE_URL": database_url}
-    done = subprocess.run(**command(folder, "-n", "2", **settings), capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(**options_of_run(folder, "-n", "2", **settings), capture_output=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
     rows = all_rows.all("SELECT datname FROM pg_database WHERE datname LIKE 'latchkey_test%%'")
     assert [row.datname.startswith("latchkey_test_template_") for row in rows] == [True]
     all_rows.run(f'DROP DATABASE "{rows[0].datname}"')
-    assert left(folder) == []
+    assert remaining(folder) == []
 
 
 def test_all_ends_when_pytest_is_killed(folder, installed):
-    started = folder / "started"
-    how = command(folder, "-k", "slow", STARTED=str(started), **installed)
-    with subprocess.Popen(**how, stdout=subprocess.DEVNULL) as process:
-        wait_until(started.exists, 120)
+    flag = folder / "started"
+    options = options_of_run(folder, "-k", "slow", STARTED=str(flag), **installed)
+    with subprocess.Popen(**options, stdout=subprocess.DEVNULL) as process:
+        wait_until(flag.exists, 120)
         assert len(processes_of(folder)) > 5
         process.send_signal(signal.SIGKILL)
     wait_until(lambda: not processes_of(folder))
@@ -155,15 +157,17 @@ def test_all_ends_when_pytest_is_killed(folder, installed):
     (folder / "tmp" / "latchkey-pytest-beside").mkdir()
     os.mkfifo(folder / "tmp" / "latchkey-pytest-beside" / "lifeline")
     beside = os.open(folder / "tmp" / "latchkey-pytest-beside" / "lifeline", os.O_RDWR)
-    subprocess.run(**command(folder, "-k", "dashboard", **installed), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        **options_of_run(folder, "-k", "dashboard", **installed), stdout=subprocess.DEVNULL, check=True
+    )
     os.close(beside)
-    assert [Path(path).name for path in left(folder)] == ["latchkey-pytest-beside"]
+    assert [Path(path).name for path in remaining(folder)] == ["latchkey-pytest-beside"]
 
 
 def test_kit_is_installed_beside_another_flask(folder, wheel, request):
-    """With the service apart, and without its dependencies."""
-    state = hashlib.sha256((REQUIREMENTS + sys.version).encode()).hexdigest()[:16]
-    directory = request.config.cache.mkdir("test-kit") / state
+    """The service runs in another environment, and the kit has none of its dependencies."""
+    digest = hashlib.sha256((REQUIREMENTS + sys.version).encode()).hexdigest()[:16]
+    directory = request.config.cache.mkdir("test-kit") / digest
     python = directory / "bin" / "python"
     if not (directory / "stamp").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
@@ -173,8 +177,8 @@ def test_kit_is_installed_beside_another_flask(folder, wheel, request):
     subprocess.run([python, "-m", "pip", *install], check=True)
     (package,) = directory.glob("lib/python*/site-packages/latchkey_auth")
     service = {"LATCHKEY_COMMAND": f"{sys.executable} {package}/__main__.py"}
-    done = subprocess.run(
-        **command(folder, "-n", "2", python=str(python), **service), capture_output=True, check=False
+    result = subprocess.run(
+        **options_of_run(folder, "-n", "2", python=str(python), **service), capture_output=True, check=False
     )
-    assert (done.returncode, "8 passed" in done.stdout) == (0, True), done.stdout + done.stderr
-    assert left(folder) == []
+    assert (result.returncode, "8 passed" in result.stdout) == (0, True), result.stdout + result.stderr
+    assert remaining(folder) == []

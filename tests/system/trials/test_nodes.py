@@ -26,11 +26,11 @@ SHIFTED_CLOCK = Path(processes.__file__).with_name("shifted_clock.c")
 def test_two_nodes_can_start_concurrently_on_an_empty_database(deployment):
     # The state directory is new too, so both nodes generate the secrets at the same moment.
     nodes = [deployment.service() for _ in range(2)]
-    one, two = map(deployment.client, at_once(2, lambda number: nodes[number].__enter__()))
-    person = register(one, ADMIN, ALICE)
-    session = session_of(two, sign_in(two, ALICE))
-    assert session.on(one).get("/user").json["id"] == person.id
-    assert refresh(one, session.refresh_token).status_code == 200
+    first, second = map(deployment.client, at_once(2, lambda number: nodes[number].__enter__()))
+    person = register(first, ADMIN, ALICE)
+    session = session_of(second, sign_in(second, ALICE))
+    assert session.on(first).get("/user").json["id"] == person.id
+    assert refresh(first, session.refresh_token).status_code == 200
     for node in nodes:
         node.__exit__(None, None, None)
 
@@ -96,10 +96,10 @@ def test_nodes_with_wrong_clocks_agree_on_times(deployment, tmp_path):
     ):
         for service, seconds in ((ahead, 600), (behind, -600)):
             timestamp = deployment.client(service).get("/health").json["timestamp"]
-            off = deployment.postgres.run(
+            shift = deployment.postgres.run(
                 f"SELECT extract(epoch FROM timestamptz '{timestamp}' - now())::float"
             )[0]
-            assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
+            assert abs(shift - seconds) < 60, "the clock is not wrong: nothing is shown"
         with deployment.load(ahead, behind) as history:
             wait_until(lambda: history.answered() > 200, 120)
             for service in (ahead, behind):

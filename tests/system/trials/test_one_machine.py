@@ -96,8 +96,8 @@ class Container:
 
     def enter(self, *spaces: str) -> list[str]:
         """Return the command that runs another one in namespaces of the container, by default in all."""
-        every = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
-        return ["nsenter", f"--target={self._leader}", *(spaces or every), "--"]
+        all_spaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup")
+        return ["nsenter", f"--target={self._leader}", *(spaces or all_spaces), "--"]
 
     def shell(self, text: str) -> list[str]:
         """Return the command that runs lines as root, in the folder where the lines before them have ended."""
@@ -106,7 +106,7 @@ class Container:
         return [*self.enter(), "env", "-i", path, "HOME=/root", "sh", "-e", "-c", lines]
 
     def run(self, text: str, *, check: bool = True) -> tuple[int, str]:
-        done = subprocess.run(
+        result = subprocess.run(
             self.shell(text),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -114,32 +114,32 @@ class Container:
             text=True,
             check=False,
         )
-        assert not check or done.returncode == 0, f"{text}\n{done.stdout}{self.journal()[-3000:]}"
-        return done.returncode, done.stdout
+        assert not check or result.returncode == 0, f"{text}\n{result.stdout}{self.journal()[-3000:]}"
+        return result.returncode, result.stdout
 
     def type(self, text: str, *answers: str) -> str:
         """Run lines on a terminal, and answer each of their questions for a password."""
         terminal, program = pty.openpty()
-        shown, left = "", list(answers)
+        output, answers_left = "", list(answers)
         with subprocess.Popen(
             self.shell(text), stdin=program, stdout=program, stderr=program, start_new_session=True
         ) as process:
             os.close(program)
             with contextlib.suppress(OSError):  # the end
                 while piece := os.read(terminal, 1000).decode():
-                    shown += piece
-                    if left and re.search(r"(administrator|confirmation): $", shown):
-                        os.write(terminal, f"{left.pop(0)}\n".encode())
+                    output += piece
+                    if answers_left and re.search(r"(administrator|confirmation): $", output):
+                        os.write(terminal, f"{answers_left.pop(0)}\n".encode())
         os.close(terminal)
-        assert (process.returncode, left) == (0, []), shown
-        return shown
+        assert (process.returncode, answers_left) == (0, []), output
+        return output
 
     def go_to(self, folder: str, *files: Path) -> None:
-        """Let the next lines begin in a new folder with files."""
-        place = self.tree / folder.lstrip("/")
-        place.mkdir()
+        """Make a folder with files, in which the next lines begin."""
+        directory = self.tree / folder.lstrip("/")
+        directory.mkdir()
         for file in files:
-            shutil.copy(file, place)
+            shutil.copy(file, directory)
         (self.tree / "root/folder").write_text(folder)
 
     def journal(self) -> str:
@@ -167,7 +167,7 @@ class OtherMachine:
         self._environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder)}
 
     def run(self, text: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-e", "-c", text],
             cwd=self.folder,
             env=self._environment,
@@ -176,8 +176,8 @@ class OtherMachine:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{text}\n{done.stdout}"
-        return done.stdout
+        assert result.returncode == 0, f"{text}\n{result.stdout}"
+        return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +195,9 @@ def tree() -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         command = [debootstrap, "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"{OTHERWISE}: debootstrap fails here: {done.stdout[-500:]}")
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            pytest.skip(f"{OTHERWISE}: debootstrap fails here: {result.stdout[-500:]}")
         subprocess.run(["tar", "-cf", archive.with_suffix(".new"), "-C", folder, "."], check=True)
         archive.with_suffix(".new").rename(archive)
         shutil.rmtree(folder)
@@ -211,11 +211,11 @@ def packages(tree, tmp_path_factory) -> Path:
     lock = folder / "requirements.txt"
     lock.write_text(re.sub(r" ;[^\\\n]*", "", (CHECKOUT / "requirements.lock").read_text()))
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*pip, "--dest", folder, "--requirement", lock], capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        pytest.skip(f"{OTHERWISE}: the packages cannot be fetched: {done.stderr[-500:]}")
+    if result.returncode:
+        pytest.skip(f"{OTHERWISE}: the packages cannot be fetched: {result.stderr[-500:]}")
     return folder
 
 
@@ -225,12 +225,12 @@ def releases(tmp_path) -> list[tuple[str, Path]]:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
 
-    def be_the_next(checkout: Path) -> None:
+    def make_next(checkout: Path) -> None:
         package = checkout / "auth" / "__init__.py"
         package.write_text(package.read_text().replace(__version__, NEXT))
 
     first = build_wheel(tmp_path / "first")
-    return [(first.name.split("-")[1], first), (NEXT, build_wheel(tmp_path / "second", be_the_next))]
+    return [(first.name.split("-")[1], first), (NEXT, build_wheel(tmp_path / "second", make_next))]
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def server(tree, packages, tmp_path) -> Iterator[Container]:
 
 @pytest.fixture
 def post(server, tmp_path) -> Iterator[Path]:
-    """The file with a line for each mail that page's mail server has accepted."""
+    """The file with a line for each mail that the page's mail server has accepted."""
     mails = tmp_path / "mails"
     program = [sys.executable, "-c", POST, str(tmp_path / "mail.example.com.pem"), MAIL_PASSWORD]
     with mails.open("w") as output:
@@ -279,9 +279,9 @@ def test_steps_of_the_page_lead_from_an_empty_machine_to_its_end(server, post, r
 
     server.run(user)
     server.go_to("/root/first", wheel)
-    said = server.run(install)[1].splitlines()
+    lines = server.run(install)[1].splitlines()
     not_started = "latchkey.service is not enabled, so it was not started."
-    assert said[-2:] == [
+    assert lines[-2:] == [
         not_started,
         f"{first} is current. Go on with step 3 of docs/deployment.md: the settings.",
     ]
@@ -289,8 +289,8 @@ def test_steps_of_the_page_lead_from_an_empty_machine_to_its_end(server, post, r
     other.run(key)
     server.run(start)
     assert version_that_serves(server) == first
-    shown = server.type(administrator, ADMIN_PASSWORD, ADMIN_PASSWORD)
-    assert ADMIN_PASSWORD not in shown
+    output = server.type(administrator, ADMIN_PASSWORD, ADMIN_PASSWORD)
+    assert ADMIN_PASSWORD not in output
     assert "you@example.com" in post.read_text()
 
     server.run(backup)
@@ -313,6 +313,8 @@ def test_steps_of_the_page_lead_from_an_empty_machine_to_its_end(server, post, r
 
     (uninstall,) = blocks("Uninstall")
     server.run(uninstall)
-    left = "find / -xdev -name '*latchkey*' -not -path '/root/*' -not -path '/proc/*' -not -path '/sys/*'"
-    assert server.run(left)[1] == ""
+    remaining = (
+        "find / -xdev -name '*latchkey*' -not -path '/root/*' -not -path '/proc/*' -not -path '/sys/*'"
+    )
+    assert server.run(remaining)[1] == ""
     assert server.run("id latchkey", check=False)[0] == 1

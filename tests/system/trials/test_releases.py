@@ -31,7 +31,7 @@ _CODE = re.compile(r"\b\d{6}\b")
 
 @dataclass(frozen=True)
 class Nodes:
-    """A node that begins, the other one, and the mailbox of both."""
+    """The node at which a story begins, the other one, and the mailbox of both."""
 
     one: Any
     other: Any
@@ -63,10 +63,10 @@ def releases(files_of_the_release_before):
     settings: Any = {"AUTH_API_KEYS": "true", "AUTH_ORGANIZATIONS": "users", "AUTH_WORKERS": "1"}
     with (
         Deployment() as deployment,
-        deployment.service(directory=files_of_the_release_before, **settings) as old,
-        deployment.service(**settings) as new,
+        deployment.service(directory=files_of_the_release_before, **settings) as old_node,
+        deployment.service(**settings) as new_node,
     ):
-        yield deployment, deployment.client(old), deployment.client(new)
+        yield deployment, deployment.client(old_node), deployment.client(new_node)
 
 
 @pytest.fixture(params=["old-first", "new-first"])
@@ -77,7 +77,7 @@ def nodes(releases, request):
 
 
 def move(session: Session, client: Any) -> Session:
-    """Go on with a session at another node, as a client whose access token is refused."""
+    """Refresh a session at another node, and return it for requests there."""
     return session.on(client).refreshed()
 
 
@@ -95,12 +95,12 @@ def test_session_lives_on_and_ends_at_the_other_node(nodes):
 
 
 def test_reused_refresh_token_is_seen_at_the_other_node(nodes):
-    first = nodes.register("reused").sign_in()
-    newest = move(first, nodes.other)
+    first_session = nodes.register("reused").sign_in()
+    newest_session = move(first_session, nodes.other)
     nodes.rows.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
-    newest = move(move(newest, nodes.one), nodes.other)
-    assert refresh(nodes.one, first.refresh_token).status_code == 400
-    assert refresh(nodes.other, newest.refresh_token).status_code == 400
+    newest_session = move(move(newest_session, nodes.one), nodes.other)
+    assert refresh(nodes.one, first_session.refresh_token).status_code == 400
+    assert refresh(nodes.other, newest_session.refresh_token).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,19 @@ def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):
     person = nodes.register("factor")
     session = person.sign_in()
     app = factors.enrol(session)
-    begun = factors.challenge(session, app)
-    verified = factors.verify(move(session, nodes.other), app, app.code(-1), begun)
-    session = session_of(nodes.other, verified)
+    challenge_id = factors.challenge(session, app)
+    response = factors.verify(move(session, nodes.other), app, app.code(-1), challenge_id)
+    session = session_of(nodes.other, response)
     codes = session.post("/factors/recovery-codes").json["codes"]
-    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
-        session = move(person.sign_in(client=begins), ends)
+    for first_node, second_node in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        session = move(person.sign_in(client=first_node), second_node)
         recovered = session_of(
-            ends, session.post("/factors/recovery-codes/verify", json={"code": codes.pop()})
+            second_node, session.post("/factors/recovery-codes/verify", json={"code": codes.pop()})
         )
-        assert recovered.claims["aal"] == move(recovered, begins).claims["aal"] == "aal2"
+        assert recovered.claims["aal"] == move(recovered, first_node).claims["aal"] == "aal2"
     session = person.sign_in(client=nodes.other)
-    begun = factors.challenge(session, app)
-    raised = session_of(nodes.one, factors.verify(move(session, nodes.one), app, app.code(), begun))
+    challenge_id = factors.challenge(session, app)
+    raised = session_of(nodes.one, factors.verify(move(session, nodes.one), app, app.code(), challenge_id))
     assert raised.delete(f"/factors/{app.id}").status_code == 200
     assert move(raised, nodes.other).claims["aal"] == "aal1"
 
@@ -153,22 +153,22 @@ def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):
 def test_passkey_ceremonies_begin_at_one_node_and_end_at_the_other(nodes):
     person = nodes.register("passkey")
     session, authenticator = person.sign_in(), Authenticator()
-    begun = session.post("/passkeys/registration/options", json={}).json
-    body = {"challenge_id": begun["challenge_id"], "credential": authenticator.create(begun["options"])}
-    made = move(session, nodes.other).post("/passkeys/registration/verify", json=body)
-    assert made.status_code == 200, made.text
-    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
-        body = passkeys.assertion(begins, authenticator)
-        signed_in = session_of(ends, ends.post("/passkeys/authentication/verify", json=body))
-        assert move(signed_in, begins).get("/user").json["id"] == person.id
+    options = session.post("/passkeys/registration/options", json={}).json
+    body = {"challenge_id": options["challenge_id"], "credential": authenticator.create(options["options"])}
+    response = move(session, nodes.other).post("/passkeys/registration/verify", json=body)
+    assert response.status_code == 200, response.text
+    for first_node, second_node in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        body = passkeys.assertion(first_node, authenticator)
+        signed_in = session_of(second_node, second_node.post("/passkeys/authentication/verify", json=body))
+        assert move(signed_in, first_node).get("/user").json["id"] == person.id
 
 
 def test_api_key_of_one_node_works_at_the_other(nodes):
     person = nodes.register("key")
     id, key = api_keys.make_key(person.sign_in())
-    for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
-        token = api_keys.bearer(api_keys.token_of(begins, key))
-        assert ends.get("/user", **token).json["id"] == person.id
+    for first_node, second_node in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
+        token = api_keys.bearer(api_keys.token_of(first_node, key))
+        assert second_node.get("/user", **token).json["id"] == person.id
     assert person.sign_in(client=nodes.other).delete(f"{api_keys.ROUTE}/{id}").status_code == 204
     assert api_keys.use(nodes.one, key).status_code == 401
 
@@ -204,8 +204,8 @@ def test_organization_of_one_node_has_its_members_and_application_at_the_other(n
         assert bob.get("/user").json["organizations"][0]["role"] == "admin"
         tokens = application.refresh(node, tokens["refresh_token"]).json
         assert openid.claims_of(tokens["access_token"])["organization"]["id"] == id
-        refused = openid.granted_code(nodes.rows, application, carol, organization_id=id)
-        assert application.redeem(node, refused).status_code == 400
+        refused_code = openid.granted_code(nodes.rows, application, carol, organization_id=id)
+        assert application.redeem(node, refused_code).status_code == 400
     assert alice.put(member, json={"role": "member"}).status_code == 200
     assert move(bob, nodes.one).claims["organizations"] == {id: "member"}
     assert move(alice, nodes.one).delete(member).status_code == 204
@@ -222,8 +222,8 @@ class Turns:
         headers |= {"Host": urlsplit(base_url).netloc, "Connection": "close"}
         url = f"http://127.0.0.1:{self.node.port}{path}"
         answer = httpx.request(method, url, headers=headers, content=data, trust_env=False, timeout=60)
-        sent = Headers(answer.headers.multi_items())
-        return SimpleNamespace(status_code=answer.status_code, headers=sent, text=answer.text)
+        response_headers = Headers(answer.headers.multi_items())
+        return SimpleNamespace(status_code=answer.status_code, headers=response_headers, text=answer.text)
 
 
 @pytest.fixture
@@ -278,35 +278,35 @@ def test_nobody_is_signed_out_by_a_node_beside_the_other_or_by_either_alone(
     deployment, files_of_the_release_before
 ):
     settings: Any = {"AUTH_WORKERS": "1"}
-    with deployment.service(directory=files_of_the_release_before, **settings) as before:
-        old, rows = deployment.client(before), deployment.rows()
+    with deployment.service(directory=files_of_the_release_before, **settings) as old_service:
+        old_client, rows = deployment.client(old_service), deployment.rows()
         rows.insert_many(_CROWD)
         make = RefreshTokens([(deployment.state_dir / "secret_key").read_text().strip()]).make
         tokens = [make(*row) for row in rows.all("SELECT id::text, counter FROM sessions")]
         with ThreadPoolExecutor(1) as thread:
-            beside = thread.submit(refresh_all, old, tokens)
-            with deployment.service(**settings) as after:
-                new, tokens = deployment.client(after), beside.result()
-                for number, node in enumerate((new, old, new, old)):
+            beside = thread.submit(refresh_all, old_client, tokens)
+            with deployment.service(**settings) as new_service:
+                new_client, tokens = deployment.client(new_service), beside.result()
+                for number, node in enumerate((new_client, old_client, new_client, old_client)):
                     tokens = refresh_all(node, tokens)
                     register(node, ADMIN, f"new{number}@example.com").sign_in()
-                assert errors_of(after) == []
-            assert errors_of(before) == []
+                assert errors_of(new_service) == []
+            assert errors_of(old_service) == []
     for release in (files_of_the_release_before, CHECKOUT):
-        with deployment.service(directory=release, **settings) as alone:
-            tokens = refresh_all(deployment.client(alone), tokens)
-            assert errors_of(alone) == []
+        with deployment.service(directory=release, **settings) as service:
+            tokens = refresh_all(deployment.client(service), tokens)
+            assert errors_of(service) == []
     assert rows.count("sessions", "ended_at IS NOT NULL") == 0
     assert rows.count("sessions", "counter >= 7") == 400
     assert rows.misplaced() == []
 
 
 def join(owner: Session, organization: str, session: Session, role: str = "member") -> Session:
-    """Have a user join an organization, as invited by its owner; return the session of before."""
+    """Have a user join an organization by an invitation of its owner; return the same session."""
     email = session.user["email"]
-    invited = owner.post(f"/organizations/{organization}/invitations", json={"email": email, "role": role})
-    assert invited.status_code == 201, invited.text
-    assert session.on(owner.client).post(f"/user/invitations/{invited.json['id']}").status_code == 200
+    invitation = owner.post(f"/organizations/{organization}/invitations", json={"email": email, "role": role})
+    assert invitation.status_code == 201, invitation.text
+    assert session.on(owner.client).post(f"/user/invitations/{invitation.json['id']}").status_code == 200
     return session
 
 
@@ -314,8 +314,8 @@ def work_of(client: Any, sessions: list[Session]) -> list[Session]:
     """Refresh sessions ten times, and have a user sign up, sign in and be deleted each time."""
     for number in range(10):
         sessions = [move(session, client) for session in sessions]
-        other = register(client, ADMIN, f"other{number}-{client.port}@example.com").sign_in()
-        assert other.delete("/user", json={}).status_code == 200
+        other_session = register(client, ADMIN, f"other{number}-{client.port}@example.com").sign_in()
+        assert other_session.delete("/user", json={}).status_code == 200
     return sessions
 
 
@@ -325,32 +325,32 @@ def test_organizations_are_used_beside_a_node_of_the_release_before_and_outlive_
     rows, settings = deployment.rows(), {"AUTH_WORKERS": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
     settings["AUTH_ORGANIZATIONS"] = "users"
     release_before = {"directory": files_of_the_release_before, **settings}
-    with deployment.service(**release_before) as before:
-        old = deployment.client(before)
-        people = [register(old, ADMIN, f"{name}@example.com") for name in ("alice", "bob", "carol")]
+    with deployment.service(**release_before) as old_service:
+        old_client = deployment.client(old_service)
+        people = [register(old_client, ADMIN, f"{name}@example.com") for name in ("alice", "bob", "carol")]
         alice, bob, carol = (person.sign_in() for person in people)
         id = alice.post("/organizations", json={"name": "Acme", "slug": "acme"}).json["id"]
-        with deployment.service(**settings) as after:
-            owner = people[0].sign_in(client=deployment.client(after))
+        with deployment.service(**settings) as new_service:
+            owner = people[0].sign_in(client=deployment.client(new_service))
             join(owner, id, bob, "admin")
             # The release before refreshes, signs in and deletes while members join, change and leave.
             with ThreadPoolExecutor(1) as thread:
-                beside = thread.submit(work_of, old, [alice, bob])
+                beside = thread.submit(work_of, old_client, [alice, bob])
                 for role in ("billing", "member", "admin", "billing"):
                     join(owner, id, carol, role)
                     path = f"/organizations/{id}/members/{carol.user['id']}"
                     assert owner.put(path, json={"role": "member"}).status_code == 200
                     assert owner.delete(path).status_code == 204
                 alice, bob = beside.result()
-            assert errors_of(after, least=20) == []
-        assert errors_of(before, least=20) == []
+            assert errors_of(new_service, least=20) == []
+        assert errors_of(old_service, least=20) == []
     for release in (files_of_the_release_before, CHECKOUT):
-        with deployment.service(directory=release, **settings) as alone:
-            alice, bob = work_of(deployment.client(alone), [alice, bob])
+        with deployment.service(directory=release, **settings) as service:
+            alice, bob = work_of(deployment.client(service), [alice, bob])
             assert (alice.claims["organizations"], bob.claims["organizations"]) == (
                 {id: "owner"},
                 {id: "admin"},
             )
-            assert errors_of(alone, least=20) == []
+            assert errors_of(service, least=20) == []
     assert rows.count("sessions", "ended_at IS NOT NULL") == 0
     assert rows.misplaced() == []

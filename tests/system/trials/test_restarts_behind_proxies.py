@@ -38,8 +38,8 @@ class Visitor:
         return response
 
 
-def goes_on(statuses: Counter[Any]) -> None:
-    """Wait for further responses."""
+def wait_for_responses(statuses: Counter[Any]) -> None:
+    """Wait for further responses, and assert that all are 200."""
     before = statuses.total()
     wait_until(lambda: statuses.total() > before + 50 or set(statuses) - {200}, 30)
     assert set(statuses) == {200}, statuses
@@ -61,7 +61,7 @@ def test_restart_behind_a_proxy_fails_no_request(deployment, tmp_path, kind, ren
         visitors = [Visitor(stack.enter_context(proxy.client()), email, statuses) for email in emails]
         with repeated(*visitors):
             for number in range(2):
-                goes_on(statuses)
+                wait_for_responses(statuses)
                 renew(running[number % instances])
-                goes_on(statuses)
+                wait_for_responses(statuses)
     assert set(statuses) == {200}

@@ -18,7 +18,7 @@ from tests.system.faults.deployment import serves_again
 
 A_DAY = 86_400
 # Seconds after which all processes have read the files again, even on a busy machine.
-KNOWN = key_ring.INTERVAL + 4
+UNTIL_REREAD = key_ring.INTERVAL + 4
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
@@ -27,13 +27,13 @@ class Operator:
 
     def __init__(self, deployment, public):
         self._directory = deployment.state_dir
-        own = {"AUTH_STATE_DIR": str(deployment.state_dir), "AUTH_SMTP_URL": deployment.post.url}
-        self._environment = ENVIRONMENT | own | public | {"DATABASE_URL": deployment.postgres.url}
+        settings = {"AUTH_STATE_DIR": str(deployment.state_dir), "AUTH_SMTP_URL": deployment.post.url}
+        self._environment = ENVIRONMENT | settings | public | {"DATABASE_URL": deployment.postgres.url}
 
     def run(self, *arguments, status=0):
-        done = run_process(self._environment, *arguments)
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        result = run_process(self._environment, *arguments)
+        assert result.returncode == status, result.stdout + result.stderr
+        return result.stdout + result.stderr
 
     def keys(self, kind):
         rows = [json.loads(line) for line in self.run("keys", "list", "--json").splitlines()]
@@ -49,7 +49,7 @@ class Operator:
                 path.read_text(),
             )
             files.write(path, text)
-        time.sleep(KNOWN)
+        time.sleep(UNTIL_REREAD)
 
 
 def kid_of(session):
@@ -72,22 +72,22 @@ def test_keys_are_rotated_under_load(deployment):
             session = alice.sign_in()
             for kind in ("secret", "signing"):
                 operator.run("keys", "rotate", kind)
-            time.sleep(KNOWN)
-            new, old = [row["id"] for row in operator.keys("signing")]
-            # From now on for a day, services that verify tokens fetch the new key, before it signs.
+            time.sleep(UNTIL_REREAD)
+            new_id, old_id = [row["id"] for row in operator.keys("signing")]
+            # The new key is published for a day before it signs, so that services that verify tokens fetch it.
             published = client.get("/.well-known/jwks.json").json
-            assert [key["kid"] for key in published["keys"]] == [new, old]
-            assert kid_of(alice.sign_in()) == old
+            assert [key["kid"] for key in published["keys"]] == [new_id, old_id]
+            assert kid_of(alice.sign_in()) == old_id
             wait_until(serves_again(history))
 
             operator.let_time_pass(A_DAY + 60)
             session = session.refreshed()
-            assert kid_of(session) == new
+            assert kid_of(session) == new_id
             assert verified(session, published)["sub"] == alice.id
             wait_until(serves_again(history))
 
-            used = operator.keys("secret")[1]
-            for id in (used["id"], old):
+            used_key = operator.keys("secret")[1]
+            for id in (used_key["id"], old_id):
                 operator.run("keys", "remove", id, status=3)
         deployment.check(history)
 
@@ -97,7 +97,7 @@ def test_keys_are_rotated_under_load(deployment):
             "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE id <> %(id)s", id=session.id
         )
         rows.run("UPDATE one_time_tokens SET code_expires_at = now() WHERE code_mac IS NOT NULL")
-        for id in (used["id"], old):
+        for id in (used_key["id"], old_id):
             operator.run("keys", "remove", id)
         service.__exit__()
         service.start_again()

@@ -1,6 +1,6 @@
 """Schemathesis generates valid and invalid requests from openapi.yaml, and checks the responses against it.
 
-They are the same in every run; `SCHEMATHESIS_SECONDS=60` generates random ones for a minute.
+The requests are the same in every run; `SCHEMATHESIS_SECONDS=60` generates random ones for a minute.
 """
 
 import os
@@ -32,29 +32,29 @@ WITH_THE_KEY = ["-H", f"Authorization: Bearer {SERVICE_ROLE_KEY}"]
 
 
 def run(server: ServerClient, directory: Path, name: str, *options: str) -> tuple[int, str]:
-    """Return the exit status of Schemathesis, and its report."""
-    place = directory / name
-    place.mkdir()
-    configuration = place / "schemathesis.toml"
+    """Run Schemathesis, and return its exit status and report."""
+    folder = directory / name
+    folder.mkdir()
+    configuration = folder / "schemathesis.toml"
     configuration.write_text(
         CONFIGURATION.format(hooks=Path(__file__).parents[2] / "support" / "schemathesis_hooks.py")
     )
     seconds = os.environ.get("SCHEMATHESIS_SECONDS")
-    how_long = ["--generation-deterministic", "--max-examples", "2"]
+    extent = ["--generation-deterministic", "--max-examples", "2"]
     if seconds:
-        how_long = ["--max-time", seconds, "--generation-database", "none"]
+        extent = ["--max-time", seconds, "--generation-database", "none"]
     command = [str(Path(sys.executable).with_name("st")), "--config-file", str(configuration)]
     command += ["run", str(OPENAPI), "--url", f"http://127.0.0.1:{server.port}", "--checks", ",".join(CHECKS)]
-    command += ["--continue-on-failure", "--no-shrink", "--no-color", *how_long, *options]
-    done = subprocess.run(
+    command += ["--continue-on-failure", "--no-shrink", "--no-color", *extent, *options]
+    result = subprocess.run(
         command,
-        cwd=place,
-        env={"PATH": os.environ["PATH"], "HOME": str(place)},
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout.partition("= FAILURES =")[2] or done.stdout + done.stderr
+    return result.returncode, result.stdout.partition("= FAILURES =")[2] or result.stdout + result.stderr
 
 
 def test_schemathesis_finds_no_violation(server, tmp_path):
@@ -64,5 +64,5 @@ def test_schemathesis_finds_no_violation(server, tmp_path):
         ("without credentials", "--phases", "examples,fuzzing"),
     ]
     results = at_once(2, lambda number: run(server, tmp_path, *runs[number]))
-    for (name, *_), (status, found) in zip(runs, results, strict=True):
-        assert status == 0, f"{name}:\n{found}"
+    for (name, *_), (status, report) in zip(runs, results, strict=True):
+        assert status == 0, f"{name}:\n{report}"

@@ -1,4 +1,4 @@
-"""GET /health of a worker whose hashing hangs says so, and the worker serves everything else."""
+"""GET /health reports a worker whose hashing hangs, and the worker serves everything else."""
 
 import json
 import sys
@@ -24,14 +24,14 @@ def test_health_is_degraded_with_the_reason_while_hashing_hangs_and_others_are_s
 ):
     with Metered(serve, command=HANGING_GUNICORN, AUTH_WORKERS="1") as metered, ExitStack() as stack:
         client, session = metered.client, carol.sign_in()
-        began = time.monotonic()
+        started_at = time.monotonic()
         for _ in range(THREADS + 1):  # the last one waits for a thread
             stack.enter_context(connect(metered.service.port, LOG_IN))
         time.sleep(10)
         status = client.get("/health").json["status"]
-        assert status == "healthy" or time.monotonic() - began > 20  # unless the machine stopped
+        assert status == "healthy" or time.monotonic() - started_at > 20  # unless the machine stopped
         wait_until(lambda: client.get("/health").json["status"] == "degraded", 20)
-        assert time.monotonic() - began > 20
+        assert time.monotonic() - started_at > 20
         assert client.get("/health").json["msg"] == STUCK
         strict = client.get("/health?strict")
         assert (strict.status_code, strict.json) == (503, unhealthy(STUCK))

@@ -33,12 +33,12 @@ SLACK = 3
 
 @dataclass(frozen=True)
 class Fault:
-    """What begins a fault, what ends it with what the beginning returned, how often, and for how many seconds. `None`
-    seconds: the requests may fail meanwhile.
+    """A fault: `cause` begins it, and `repair` ends it after some seconds with the result of `cause`. It happens some
+    times. If `seconds` is None, responses may take longer than promised.
     """
 
-    begin: Callable[[Deployment, Service], Any]
-    end: Callable[[Deployment, Service, Any], Any]
+    cause: Callable[[Deployment, Service], Any]
+    repair: Callable[[Deployment, Service, Any], Any]
     times: int
     seconds: int | None
     crashes: bool = False
@@ -47,11 +47,11 @@ class Fault:
 def serving(service: Service) -> list[int]:
     """Return the two workers as soon as both serve."""
 
-    def both() -> list[int]:
+    def both_workers() -> list[int]:
         pids = [pid for pid in children_of(service.process.pid) if serves(pid)]
         return pids if len(pids) == 2 else []
 
-    return wait_until(both, 30)
+    return wait_until(both_workers, 30)
 
 
 def _sleep_for_a_moment() -> None:
@@ -59,14 +59,14 @@ def _sleep_for_a_moment() -> None:
     time.sleep(CHANCE.uniform(0, 0.3))
 
 
-def _kill_a_worker(_world: Deployment, service: Service) -> int:
+def _kill_a_worker(_deployment: Deployment, service: Service) -> int:
     victim = CHANCE.choice(serving(service))
     _sleep_for_a_moment()
     os.kill(victim, signal.SIGKILL)
     return victim
 
 
-def _wait_for_its_end(_world: Deployment, service: Service, victim: int) -> None:
+def _wait_for_its_end(_deployment: Deployment, service: Service, victim: int) -> None:
     wait_until(lambda: victim not in children_of(service.process.pid))
 
 
@@ -79,7 +79,7 @@ def _kill_the_service(deployment: Deployment, service: Service) -> None:
 
 FAULTS = {
     "Postgres killed": Fault(
-        lambda deployment, _: deployment.postgres.end(signal.SIGKILL),
+        lambda deployment, _: deployment.postgres.signal_postmaster(signal.SIGKILL),
         lambda deployment, *_: deployment.postgres.start(),
         times=1,
         seconds=2,
@@ -93,7 +93,7 @@ FAULTS = {
     ),
     "a worker killed": Fault(_kill_a_worker, _wait_for_its_end, times=6, seconds=None),
     "the whole service killed": Fault(
-        _kill_the_service, lambda _world, service, _: service.start_again(), times=2, seconds=None
+        _kill_the_service, lambda _deployment, service, _: service.start_again(), times=2, seconds=None
     ),
 }
 
@@ -104,9 +104,9 @@ def test_service_recovers_and_loses_no_answered_change(deployment, fault):
         with deployment.load(service) as history:
             history.may_lose_counters = fault.crashes
             for _ in range(fault.times):
-                begun = fault.begin(deployment, service)
+                victim = fault.cause(deployment, service)
                 time.sleep(fault.seconds or 0)
-                fault.end(deployment, service, begun)
+                fault.repair(deployment, service, victim)
                 wait_until(serves_again(history), PROMISED + SLACK if fault.seconds else 30)
         deployment.check(history)
     if fault.seconds:
@@ -132,7 +132,7 @@ def restart(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("renew", "instances"), [(reload, 1), (restart, 2)])
-def test_restart_by_generations_or_instances_fails_no_request(deployment, renew, instances):
+def test_reload_or_restart_of_one_instance_after_the_other_fails_no_request(deployment, renew, instances):
     with contextlib.ExitStack() as stack:
         services = [stack.enter_context(deployment.service(PATIENT_GUNICORN)) for _ in range(instances)]
         with deployment.load(*services) as history:

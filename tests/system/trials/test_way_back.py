@@ -14,12 +14,12 @@ from tests.support.users import register, sign_in
 from tests.system.sql.test_upgrades import COMMITS, OLDER
 from tests.system.trials.test_backup_command import IDENTITY, key_of, latchkey, restore, run_of, serving
 
-# Each is usable from this release, and may drop what only the release before this one used.
+# This release can use the schema after each migration.
 MIGRATIONS = ("CREATE TABLE added (x integer)", "SELECT")
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     with short_directory() as directory:
         files.write(directory / "identity", IDENTITY)
         yield directory
@@ -36,9 +36,9 @@ def next_release(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def newer(place, next_release) -> SimpleNamespace:
+def newer(folder, next_release) -> SimpleNamespace:
     """The backup that a newer release has made, and the one that this release has made after the way back."""
-    state_dir = place / "newer"
+    state_dir = folder / "newer"
     with serving(state_dir) as client:
         register(client, key_of(state_dir), "alice@example.com")
     with serving(state_dir, directory=next_release):
@@ -55,30 +55,30 @@ def back_up(release: Path, state_dir: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["by_next", "by_this"])
-def test_backup_of_the_database_of_a_newer_release_is_restored_and_serves(newer, place, name):
-    file, state_dir = getattr(newer, name), place / f"restored-{name}"
-    verified = latchkey("backup", "verify", file, "--identity", place / "identity")
-    assert (verified.returncode, verified.stderr) == (0, "")
-    done = restore(file, state_dir)
-    assert done.returncode == 0, done.stderr
+def test_backup_of_the_database_of_a_newer_release_is_restored_and_serves(newer, folder, name):
+    file, state_dir = getattr(newer, name), folder / f"restored-{name}"
+    verification = latchkey("backup", "verify", file, "--identity", folder / "identity")
+    assert (verification.returncode, verification.stderr) == (0, "")
+    result = restore(file, state_dir)
+    assert result.returncode == 0, result.stderr
     with serving(state_dir) as client:
         assert sign_in(client, "alice@example.com").status_code == 200
 
 
-def test_release_before_backs_up_and_serves_what_this_one_restores(place, tmp_path):
-    """As in docs/deployment.md: the command of this release restores, and the release before starts."""
-    state_dir, restored = place / "upgraded", place / "restored-upgraded"
-    first = oldest_release.unpack(tmp_path / "0.6.1", OLDER["0.6.1"])
-    before = oldest_release.unpack(tmp_path / "0.7.0", COMMITS["0.7.0"])
-    with serving(state_dir, directory=first) as client:
+def test_release_before_backs_up_and_serves_what_this_one_restores(folder, tmp_path):
+    """The command of this release restores, and the release before starts, as docs/deployment.md says."""
+    state_dir, restored = folder / "upgraded", folder / "restored-upgraded"
+    oldest = oldest_release.unpack(tmp_path / "0.6.1", OLDER["0.6.1"])
+    previous = oldest_release.unpack(tmp_path / "0.7.0", COMMITS["0.7.0"])
+    with serving(state_dir, directory=oldest) as client:
         register(client, key_of(state_dir), "alice@example.com")
-    for release in (before, CHECKOUT):
+    for release in (previous, CHECKOUT):
         with serving(state_dir, directory=release) as client:
             assert sign_in(client, "alice@example.com").status_code == 200
-    with serving(state_dir, directory=before):
-        file = back_up(before, state_dir, "by-before")
-    done = restore(file, restored)
-    assert done.returncode == 0, done.stderr
-    with serving(restored, directory=before) as client:
+    with serving(state_dir, directory=previous):
+        file = back_up(previous, state_dir, "by-before")
+    result = restore(file, restored)
+    assert result.returncode == 0, result.stderr
+    with serving(restored, directory=previous) as client:
         assert client.get("/health").json["version"] == previous_release.NAME
         assert sign_in(client, "alice@example.com").status_code == 200

@@ -19,5 +19,5 @@ def test_other_storage_counts_requests_and_the_database_failed_passwords(
         assert limits(ask(client, "POST", "/login-admin")) == (2, 0)
         assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
         assert (database.count("request_counts"), database.count("failure_counts")) == (0, 4)
-        stored = [int(redis.get(key)) for key in redis.keys("*/sign_in_with_password/*")]
-        assert stored == ([3] if storage == "redis" else [])
+        counts = [int(redis.get(key)) for key in redis.keys("*/sign_in_with_password/*")]
+        assert counts == ([3] if storage == "redis" else [])

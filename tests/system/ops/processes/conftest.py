@@ -1,4 +1,4 @@
-"""A healthy service for the doctor, and a look at it by one check."""
+"""Fixtures of the doctor's tests: a healthy service, and a function that runs one check."""
 
 import dataclasses
 import os
@@ -34,7 +34,9 @@ def _patience(monkeypatch):
 
 @pytest.fixture
 def look(healthy):
-    """Run one check on changed settings. Return the setting to write, why it does not apply, or None if all is well."""
+    """Return a function that runs one check on changed settings, and returns the setting to write, the reason why the
+    check does not apply, or None if all is well.
+    """
 
     def look(name, *, resolver=None, **changes):
         skip = {check.name for check in CHECKS} - {name}

@@ -35,8 +35,8 @@ MAIL_FROM = "Example <no-reply@example.com>"
 # Checks that do not concern a service on this machine that sends no mail.
 INAPPLICABLE = {"backup", "certificate", "clock", "discovery", "hooks", "mail-server", "message-totals"}
 INAPPLICABLE |= {"sender", "test-settings"}
-# If the tests get one role.
-NOTED = {"role": "note"} if "TEST_DATABASE_URL" in os.environ else {}
+# The doctor notes that one role serves and owns, as in TEST_DATABASE_URL.
+NOTES = {"role": "note"} if "TEST_DATABASE_URL" in os.environ else {}
 
 
 class TestHealthyService:
@@ -44,20 +44,20 @@ class TestHealthyService:
         before = database.everything()
         results = examine(healthy)
         assert [result.check for result in results] == [check.name for check in CHECKS]
-        found = {result.check: result.status for result in results if result.status != "ok"}
-        assert found == dict.fromkeys(INAPPLICABLE, "skipped") | NOTED
+        statuses = {result.check: result.status for result in results if result.status != "ok"}
+        assert statuses == dict.fromkeys(INAPPLICABLE, "skipped") | NOTES
         assert database.everything() == before
 
     def test_command_prints_ticks_and_skipped_checks(self, healthy, environment, base_url):
-        others = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
-        done = run_with_settings({**environment, **others}, "doctor")
-        assert (done.exit_code, done.stderr) == (0, "")
+        urls = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
+        result = run_with_settings({**environment, **urls}, "doctor")
+        assert (result.exit_code, result.stderr) == (0, "")
         marks = [
-            "-" if check.name in INAPPLICABLE else "i" if check.name in NOTED else "✓" for check in CHECKS
+            "-" if check.name in INAPPLICABLE else "i" if check.name in NOTES else "✓" for check in CHECKS
         ]
         # A remedy is indented.
-        assert [line[0] for line in done.stdout.splitlines() if line[0] != " "] == ["✓", *marks]
-        assert "\n- There is a recent backup: not checked, AUTH_BASE_URL is this machine\n" in done.stdout
+        assert [line[0] for line in result.stdout.splitlines() if line[0] != " "] == ["✓", *marks]
+        assert "\n- There is a recent backup: not checked, AUTH_BASE_URL is this machine\n" in result.stdout
 
     def test_page_explains_every_check(self):
         page = (OPENAPI.parent / "docs" / "doctor.md").read_text()
@@ -65,7 +65,7 @@ class TestHealthyService:
         assert named == ["settings", *(check.name for check in CHECKS)]
 
 
-def test_administrative_keys_that_nobody_uses_are_named(look, parts, database):
+def test_unused_administrative_keys_are_named(look, parts, database):
     for name in ("billing", "support", "new"):
         make_admin_key(parts, "users:read", name=name)
     assert look("admin-keys") is None
@@ -83,11 +83,11 @@ def test_administrative_keys_that_nobody_uses_are_named(look, parts, database):
 
 class TestCommand:
     def test_failure_has_the_setting_to_write_and_an_exit_status(self, app, database):
-        done = run_command(app, "doctor", "--skip", "public-url")
-        lines = done.output.splitlines()
-        found = lines.index("✗ There is no administrator, so the console admits no user.")
-        assert (done.exit_code, lines[found + 1]) == (3, "  Run: latchkey create-admin EMAIL")
-        assert "The public URL reaches this service" not in done.output
+        result = run_command(app, "doctor", "--skip", "public-url")
+        lines = result.output.splitlines()
+        position = lines.index("✗ There is no administrator, so the console admits no user.")
+        assert (result.exit_code, lines[position + 1]) == (3, "  Run: latchkey create-admin EMAIL")
+        assert "The public URL reaches this service" not in result.output
 
     @pytest.mark.parametrize(
         ("setting", "value"),
@@ -101,29 +101,27 @@ class TestCommand:
         self, environment, healthy, setting, value, monkeypatch
     ):
         monkeypatch.setattr(examination, "CHECKS", ())
-        done = run_with_settings(environment | {setting: value}, "doctor", "--json")
-        first = json.loads(done.stdout.splitlines()[0])
-        assert list(first) == ["check", "status", "text", "setting"]
-        assert (done.exit_code, first["check"], first["status"]) == (3, "settings", "failed")
-        assert first["setting"] == f"Correct it as docs/settings.md says: {setting}=…"
+        result = run_with_settings(environment | {setting: value}, "doctor", "--json")
+        first_line = json.loads(result.stdout.splitlines()[0])
+        assert list(first_line) == ["check", "status", "text", "setting"]
+        assert (result.exit_code, first_line["check"], first_line["status"]) == (3, "settings", "failed")
+        assert first_line["setting"] == f"Correct it as docs/settings.md says: {setting}=…"
 
 
-class KitDatabase:
+class TestDatabase:
     def test_database_that_is_away_is_one_failure(self, healthy):
-        gone = f"postgresql://u:topsecret@127.0.0.1:{free_port()}/d"
-        results = {
-            result.check: result for result in examine(dataclasses.replace(healthy, database_url=gone))
-        }
+        url = f"postgresql://u:topsecret@127.0.0.1:{free_port()}/d"
+        results = {result.check: result for result in examine(dataclasses.replace(healthy, database_url=url))}
         assert "DATABASE_URL=" in str(results["database"].remedy)
-        others = {name: results[name].status for name in ("schema", "clock", "keys", "webhooks")}
-        assert others == dict.fromkeys(others, "skipped")
+        statuses = {name: results[name].status for name in ("schema", "clock", "keys", "webhooks")}
+        assert statuses == dict.fromkeys(statuses, "skipped")
         assert "topsecret" not in str(results)
 
     def test_database_that_does_not_answer_is_found_in_time(self, healthy, database_url, monkeypatch):
         monkeypatch.setattr(pool, "DEADLINE", 2.4)
         with Forwarder(database_url) as forwarder, BadMailServer("GREETING", "hang") as silent:
-            hung = forwarder.url.replace(str(forwarder.port), str(silent.port))
-            results = examine(dataclasses.replace(healthy, database_url=hung))
+            url = forwarder.url.replace(str(forwarder.port), str(silent.port))
+            results = examine(dataclasses.replace(healthy, database_url=url))
         assert (results[0].check, results[0].status) == ("database", "failed")
         assert "no answer within" not in results[0].text
 
@@ -141,19 +139,19 @@ class TestLocks:
             pid = holder.info.backend_pid
             holder.cursor().execute("LOCK TABLE users; SELECT 'a secret'")
             results = {result.check: result for result in examine(healthy)}
-            found = results.pop("locks")
+            result = results.pop("locks")
             text = (
                 rf"Session {pid} \(psql as postgres, in a transaction for \d s: LOCK TABLE users; SELECT '…'\) blocks"
                 r" \d+ statements?, one for \d s: (?P<waiting>.+)\. Requests that need this lock fail\."
             )
-            assert re.fullmatch(text, found.text), found.text
-            ends = f"As postgres or a superuser, run in psql: SELECT pg_terminate_backend({pid})"
-            assert found.remedy == ends
-            # What waits for the lock accuses nobody else.
-            assert {result.status for result in results.values()} <= {"ok", "skipped", *NOTED.values()}
+            assert re.fullmatch(text, result.text), result.text
+            remedy = f"As postgres or a superuser, run in psql: SELECT pg_terminate_backend({pid})"
+            assert result.remedy == remedy
+            # Checks that wait for the lock report no other fault.
+            assert {result.status for result in results.values()} <= {"ok", "skipped", *NOTES.values()}
             assert "not checked, see locks" in results["administrators"].text
-            database.run(ends.partition(": ")[2])
-        assert {result.status for result in examine(healthy)} == {"ok", "skipped", *NOTED.values()}
+            database.run(remedy.partition(": ")[2])
+        assert {result.status for result in examine(healthy)} == {"ok", "skipped", *NOTES.values()}
 
     @pytest.mark.parametrize("first_look", [0.7, 0.01])
     def test_session_at_the_head_of_the_queue_is_named_however_late_the_wait_begins(
@@ -194,9 +192,12 @@ class TestOverload:
         monkeypatch.setattr(examination, "CHECKS", (hanging,))
         monkeypatch.setattr(examination, "SECONDS", 0.5)
         monkeypatch.setattr(examination, "_LEAST_SECONDS", 0.1)
-        done = run_with_settings(environment, "doctor")
-        marked = [line for line in done.stdout.splitlines() if line.startswith(("✗", "?"))]
-        assert (done.exit_code, [line[0] for line in marked]) == (status, ["?" if status == 2 else "✗"])
+        result = run_with_settings(environment, "doctor")
+        marked_lines = [line for line in result.stdout.splitlines() if line.startswith(("✗", "?"))]
+        assert (result.exit_code, [line[0] for line in marked_lines]) == (
+            status,
+            ["?" if status == 2 else "✗"],
+        )
 
 
 class TestDeadline:
@@ -215,21 +216,24 @@ class TestDeadline:
     def test_report_is_complete_if_everything_hangs(self, environment):
         with BadMailServer("GREETING", "hang") as silent:
             address = f"127.0.0.1:{silent.port}"
-            hung = {"DATABASE_URL": f"postgresql://{address}/d", "AUTH_BASE_URL": f"http://{address}"}
-            hung |= {"AUTH_SMTP_URL": f"smtp://{address}", "AUTH_RATE_LIMIT_STORAGE": f"redis://{address}"}
-            hung |= {"AUTH_RATE_LIMITS_ENABLED": "true", "PATH": os.environ["PATH"]}
+            settings = {"DATABASE_URL": f"postgresql://{address}/d", "AUTH_BASE_URL": f"http://{address}"}
+            settings |= {
+                "AUTH_SMTP_URL": f"smtp://{address}",
+                "AUTH_RATE_LIMIT_STORAGE": f"redis://{address}",
+            }
+            settings |= {"AUTH_RATE_LIMITS_ENABLED": "true", "PATH": os.environ["PATH"]}
             command = [sys.executable, str(CHECKOUT / "latchkey_auth" / "__main__.py"), "doctor", "--json"]
-            done = subprocess.run(command, env=environment | hung, capture_output=True, check=False)
-        results = {result["check"]: result["status"] for result in map(json.loads, done.stdout.splitlines())}
-        assert (done.stderr, [*results]) == (b"", ["settings", *(check.name for check in CHECKS)])
+            process = subprocess.run(command, env=environment | settings, capture_output=True, check=False)
+        results = {each["check"]: each["status"] for each in map(json.loads, process.stdout.splitlines())}
+        assert (process.stderr, [*results]) == (b"", ["settings", *(check.name for check in CHECKS)])
         hanging = {results[name] for name in ("database", "redis", "public-url", "mail-server")}
-        # As busy as this machine is.
-        assert (done.returncode, hanging) in ((3, {"failed"}), (2, {"unknown"}))
+        # On a busy machine, the doctor does not get to the checks.
+        assert (process.returncode, hanging) in ((3, {"failed"}), (2, {"unknown"}))
         assert {results[name] for name in ("schema", "keys", "delivery")} <= {"skipped", "unknown"}
 
     @pytest.fixture
     def replaced(self):
-        """A function that replaces what checks do; it is passed an event that is set at the end."""
+        """Return a function that replaces what checks do. Their functions get an event that is set at the end."""
         over = threading.Event()
 
         def replaced(**looks):

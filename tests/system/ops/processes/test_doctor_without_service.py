@@ -22,10 +22,10 @@ def doctor(state_dir):
     """Return a function that runs the doctor, and returns its results by check."""
 
     def doctor(**environment):
-        done = run_with_settings({"AUTH_STATE_DIR": str(state_dir)} | environment, "doctor", "--json")
-        assert done.exit_code == 3
-        results = [json.loads(line) for line in done.stdout.splitlines()]
-        # Of several, the first.
+        process = run_with_settings({"AUTH_STATE_DIR": str(state_dir)} | environment, "doctor", "--json")
+        assert process.exit_code == 3
+        results = [json.loads(line) for line in process.stdout.splitlines()]
+        # Keep the first result of each check.
         return {result["check"]: result for result in reversed(results)}
 
     return doctor
@@ -51,12 +51,13 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
     (state_dir / "postgres").mkdir()
     (state_dir / "postgres" / "PG_VERSION").write_text("9.6\n")
     service = Service(state_dir, AUTH_WORKERS="1")
-    status, said = service.refuses_to_start()
-    assert (status, "Postgres did not start" in said) == (1, True)
-    shown = doctor()["last-start"]
-    assert (shown["status"], "Postgres did not start" in shown["text"]) == ("failed", True)
+    status, output = service.refuses_to_start()
+    assert (status, "Postgres did not start" in output) == (1, True)
+    result = doctor()["last-start"]
+    assert (result["status"], "Postgres did not start" in result["text"]) == ("failed", True)
     assert (
-        shown["setting"] == "Fix that, then start the service. For the whole log, run: journalctl -u latchkey"
+        result["setting"]
+        == "Fix that, then start the service. For the whole log, run: journalctl -u latchkey"
     )
     (state_dir / "postgres" / "PG_VERSION").unlink()
     (state_dir / "postgres").rmdir()
@@ -65,7 +66,7 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
         assert doctor(PORT=str(service.port))["last-start"]["status"] == "ok"
 
 
-def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor, state_dir):
+def test_remedy_for_a_stopped_service_with_its_own_postgres_is_to_start_it(doctor, state_dir):
     port = str(free_port())
     results = doctor(DATABASE_URL=f"postgresql://127.0.0.1:{free_port()}/auth", PORT=port)
     remedy = "Start the service, which does not run with this state directory: systemctl start latchkey"
@@ -77,6 +78,6 @@ def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor, state_di
 def test_lost_key_is_named_and_the_rest_is_checked(doctor, state_dir):
     (state_dir / "secret_key").unlink()
     results = doctor()
-    lost = f"{state_dir}/secret_key: Is missing. Restore it from a backup, or copy it from another node."
-    assert (results["settings"]["text"], results["settings"]["setting"]) == (lost, None)
+    text = f"{state_dir}/secret_key: Is missing. Restore it from a backup, or copy it from another node."
+    assert (results["settings"]["text"], results["settings"]["setting"]) == (text, None)
     assert results["disk"]["status"] == "ok"

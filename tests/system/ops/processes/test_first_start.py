@@ -27,7 +27,7 @@ pytestmark = pytest.mark.root
 
 
 # Modules of an application, which would end the service if it imported them.
-OWN_MODULES = ["app.py", "wsgi.py", "auth/__init__.py", "sql/__init__.py"]
+MODULES_OF_APPLICATION = ["app.py", "wsgi.py", "auth/__init__.py", "sql/__init__.py"]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def installed() -> Iterator[Path]:
 def service(installed) -> Iterator[Service]:
     """A service with an embedded database, which was started in the directory of an application."""
     with short_directory() as directory:
-        for name in OWN_MODULES:
+        for name in MODULES_OF_APPLICATION:
             (directory / name).parent.mkdir(exist_ok=True)
             (directory / name).write_text("raise SystemExit('This is the application.')")
         command = [sys.executable, "-P", "-m", "latchkey_auth", "serve"]
@@ -64,8 +64,8 @@ def test_wheel_has_one_top_level_package_which_holds_everything(installed):
     assert names == {"latchkey_auth"}
     tracked = ["auth", "sql", "deploy", "docs", "app.py", "wsgi.py", "gunicorn.conf.py", "schema.sql"]
     git = ["git", "-c", f"safe.directory={CHECKOUT}", "ls-files", *tracked, "openapi.yaml"]
-    listed = subprocess.run(git, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert [name for name in listed.stdout.split() if not (installed / "latchkey_auth" / name).exists()] == []
+    result = subprocess.run(git, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert [name for name in result.stdout.split() if not (installed / "latchkey_auth" / name).exists()] == []
 
 
 def test_messages_are_printed_on_localhost_and_not_logged(service, client):
@@ -93,8 +93,8 @@ def test_command_with_other_settings_than_the_service_names_them_and_the_line_th
         )
 
     problem, _, line = run(command).stderr.strip().partition(", run: ")
-    said = "The running service has other settings than this command: AUTH_BRAND_NAME, PORT. "
-    assert problem == f"Error: {said}To act with the service's"
+    message = "The running service has other settings than this command: AUTH_BRAND_NAME, PORT. "
+    assert problem == f"Error: {message}To act with the service's"
     assert line == f"export PORT={service.port}; unset AUTH_BRAND_NAME"
     assert f"Subject: Test email from localhost:{service.port}\n" in run(f"{line}\n{command}").stdout
 
@@ -111,7 +111,7 @@ def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
     assert "latchkey-backup has failed on" in result.stdout, result.stderr
 
 
-def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_record(tmp_path):
+def test_command_reads_the_settings_from_the_record_of_the_service_before_the_dotenv_file(tmp_path):
     (tmp_path / ".env").write_text(
         "AUTH_TWILIO_AUTH_TOKEN=s3cret\nAUTH_BRAND_NAME=Changed\nAUTH_STATE_DIR=else\nHOME=x"
     )
@@ -122,11 +122,11 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
     path.write_text(json.dumps(record))
     with path.open("rb") as service:
         fcntl.flock(service, fcntl.LOCK_EX)
-        taken = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
-        assert running.environment(tmp_path) == taken
+        expected = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
+        assert running.environment(tmp_path) == expected
 
 
-def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_what_a_command_asks_for(
+def test_secret_in_the_environment_of_the_service_is_in_no_file_and_commands_ask_for_it_by_name(
     tmp_path,
 ):
     server = {"AUTH_STATE_DIR": str(tmp_path), "AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
@@ -144,20 +144,20 @@ def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_
     text = (tmp_path / "service.json").read_text()
     assert [value for value in (*secrets.values(), "pa55word") if value in text] == []
     assert running.environment(tmp_path) == google | {"AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
-    said = "The running service has this secret in its environment. Give it to the command too: export"
-    lines = [f"{name}: {said} {name}=…" for name in secrets]
+    message = "The running service has this secret in its environment. Give it to the command too: export"
+    lines = [f"{name}: {message} {name}=…" for name in secrets]
     backup, fetch = ["backup", str(tmp_path / "backup")], ["passwords", "fetch"]
     for command in (["explain", "carol@example.com"], backup, ["migrate"], fetch):
         result = run_with_settings({"AUTH_STATE_DIR": str(tmp_path)}, *command)
         assert (result.exit_code, result.stdout) == (1, "")
         assert sorted(result.stderr.removeprefix("Error: ").splitlines()) == sorted(lines)
-    shown = run_with_settings({"AUTH_STATE_DIR": str(tmp_path)}, "doctor").stdout
-    assert [line for line in lines if f"✗ {line}\n" not in shown] == []
+    report = run_with_settings({"AUTH_STATE_DIR": str(tmp_path)}, "doctor").stdout
+    assert [line for line in lines if f"✗ {line}\n" not in report] == []
     running._locked.pop().close()
 
 
 def test_command_of_another_user_refuses_the_settings_of_the_service(service, monkeypatch, tmp_path):
-    # As root, for a service that runs as another user. No file in its directory is read or printed.
+    # As if root ran the command for a service of another user. No file in its directory is read or printed.
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     for command in (["doctor"], ["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
         result = run_with_settings({"AUTH_STATE_DIR": str(service.state_dir)}, *command)

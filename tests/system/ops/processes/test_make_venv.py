@@ -17,8 +17,8 @@ from tests.support import promised_wheels
 from tests.support.cases import cases
 from tests.support.processes import CHECKOUT
 
-# Runs it as another Python or machine would.
-ELSEWHERE = """
+# Runs make_venv.py as another Python or machine would.
+RUN_ON_MACHINE = """
 import json, os, platform, runpy, sys
 machine = json.loads(sys.argv.pop())
 sys.version_info = (*machine["python"], 0, "final", 0)
@@ -30,10 +30,10 @@ def confstr(name):
 os.confstr = confstr
 runpy.run_path("make_venv.py", run_name="__main__")
 """
-HERE = {"python": [3, 11], "system": "Linux", "machine": "x86_64", "libc": "glibc 2.28"}
+SUPPORTED_MACHINE = {"python": [3, 11], "system": "Linux", "machine": "x86_64", "libc": "glibc 2.28"}
 MAC = {"system": "Darwin", "machine": "arm64", "libc": None}
 PYTHON = f"{sys.executable} is"
-# What pip asks for an installation in place. Has no requirements, which pip would download.
+# A build backend for an installation in place. It has no requirements, which pip would download.
 BACKEND = """
 from zipfile import ZipFile
 def build_editable(folder, config_settings=None, metadata_directory=None):
@@ -67,8 +67,8 @@ def folder(tmp_path) -> Path:
 
 def run(folder, *arguments, **environment):
     command = [sys.executable, *arguments]
-    changed = os.environ | environment
-    return subprocess.run(command, cwd=folder, env=changed, capture_output=True, text=True, check=False)
+    variables = os.environ | environment
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
 @cases(
@@ -84,40 +84,44 @@ def run(folder, *arguments, **environment):
         ({"libc": "glibc 2.17"}, "Latchkey needs Linux with glibc 2.28 or later; this one has 2.17."),
     ],
 )
-def test_machine_without_wheels_is_told_in_one_line_before_anything_is_installed(folder, machine, line):
-    done = run(folder, "-c", ELSEWHERE, json.dumps(HERE | machine))
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert done.stderr.startswith(f"{line} ")
+def test_machine_without_wheels_is_refused_in_one_line_before_anything_is_installed(folder, machine, line):
+    result = run(folder, "-c", RUN_ON_MACHINE, json.dumps(SUPPORTED_MACHINE | machine))
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith(f"{line} ")
     assert not (folder / ".venv").exists()
 
 
 def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     (folder / "pip.conf").write_text("[install]\nuser = true\n")
     configuration = {"PIP_USER": "1", "PIP_CONFIG_FILE": str(folder / "pip.conf")}
-    done = run(folder, "make_venv.py", **configuration)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run(folder, "make_venv.py", **configuration)
+    assert (result.returncode, result.stderr) == (0, "")
     names = {path.name for path in folder.glob(".venv/lib/python3*/site-packages/*.dist-info")}
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
 
 
-def test_environment_of_another_checkout_stays_as_it_is_when_venv_is_a_link_to_it(folder, tmp_path_factory):
-    other = tmp_path_factory.mktemp("other")
-    (other / "kept").touch()
-    (folder / ".venv").symlink_to(other)
-    done = run(folder, "make_venv.py")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [path.name for path in other.iterdir()] == ["kept"]
+def test_environment_of_another_checkout_stays_as_it_is_when_dotvenv_is_a_link_to_it(
+    folder, tmp_path_factory
+):
+    other_environment = tmp_path_factory.mktemp("other")
+    (other_environment / "kept").touch()
+    (folder / ".venv").symlink_to(other_environment)
+    result = run(folder, "make_venv.py")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [path.name for path in other_environment.iterdir()] == ["kept"]
     assert not (folder / ".venv").is_symlink()
 
 
-def test_port_in_use_is_told_before_anything_is_installed(folder):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        refused = [run(folder, "make_venv.py", "--serves", PORT=str(port))]
+def test_port_in_use_is_reported_before_anything_is_installed(folder):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        results = [run(folder, "make_venv.py", "--serves", PORT=str(port))]
         (folder / ".env").write_text(f"AUTH_PAGES=true\nexport PORT = '{port}'  # another\n")
-        refused.append(run(folder, "make_venv.py", "--serves"))
+        results.append(run(folder, "make_venv.py", "--serves"))
         line = f"Port {port} is in use. Use another one: PORT={port + 1} make run\n"
-        assert [(done.returncode, done.stdout, done.stderr) for done in refused] == [(1, "", line)] * 2
+        assert [(result.returncode, result.stdout, result.stderr) for result in results] == [
+            (1, "", line)
+        ] * 2
         assert not (folder / ".venv").exists()
         # The tests need no port.
         assert run(folder, "make_venv.py").returncode == 0

@@ -14,7 +14,7 @@ needs_nice = pytest.mark.skipif(
     not Path("/proc").is_dir() or shutil.which("setpriv") is None,
     reason="NOT TESTED: low priorities. They need Linux and setpriv (util-linux)",
 )
-# What root may do, and an ordinary user may not.
+# Takes the right to raise a priority away from root.
 ORDINARY = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"] if os.geteuid() == 0 else []
 
 

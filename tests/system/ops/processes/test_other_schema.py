@@ -24,31 +24,31 @@ ADMIN = {"Authorization": f"Bearer {ENVIRONMENT['AUTH_SERVICE_ROLE_KEY']}"}
 def url(new_database, database) -> Iterator[str]:
     """The URL of a role whose tables are in the schema `Own schema`, and which may create databases."""
     name = f"{ROLE}_{database.value('SELECT current_database()')}"
-    whole = new_database()
-    run(whole, f"CREATE ROLE {name} LOGIN CREATEDB PASSWORD 'own'")
-    own = as_role(whole, name, password="own")
-    database_name = run(whole, "SELECT current_database()")[0][0]
-    run(whole, f'ALTER DATABASE "{database_name}" OWNER TO {name}')
-    run(whole, f'ALTER ROLE {name} SET search_path = "Own schema"')
-    run(whole, f'CREATE SCHEMA "Own schema" AUTHORIZATION {name}')
-    yield own
+    owner_url = new_database()
+    run(owner_url, f"CREATE ROLE {name} LOGIN CREATEDB PASSWORD 'own'")
+    role_url = as_role(owner_url, name, password="own")
+    database_name = run(owner_url, "SELECT current_database()")[0][0]
+    run(owner_url, f'ALTER DATABASE "{database_name}" OWNER TO {name}')
+    run(owner_url, f'ALTER ROLE {name} SET search_path = "Own schema"')
+    run(owner_url, f'CREATE SCHEMA "Own schema" AUTHORIZATION {name}')
+    yield role_url
     for suffix in ("_before_restore", "_restoring"):
         database.run(f'DROP DATABASE IF EXISTS "{database_name}{suffix}" WITH (FORCE)')
-    run(whole, f"DROP OWNED BY {name}")
+    run(owner_url, f"DROP OWNED BY {name}")
     database.run(f'ALTER DATABASE "{database_name}" OWNER TO current_user; DROP ROLE {name}')
 
 
 def test_backup_verify_restore_and_doctor_work_in_another_schema(url, new_database, new_state_dir, tmp_path):
     settings: dict[str, Any] = {"DATABASE_URL": url, "AUTH_STATE_DIR": str(new_state_dir)}
-    command = {**ENVIRONMENT, **settings, "AUTH_BACKUP_RECIPIENTS": RECIPIENT}
+    environment = {**ENVIRONMENT, **settings, "AUTH_BACKUP_RECIPIENTS": RECIPIENT}
     key = tmp_path / "key"
     key.touch(mode=0o600)
     key.write_text(IDENTITY)
 
     def latchkey(*arguments: object) -> Any:
-        done = run_process(command, *arguments, "--json")
-        assert done.returncode == 0, done.stderr + done.stdout
-        return json.loads(done.stdout)
+        result = run_process(environment, *arguments, "--json")
+        assert result.returncode == 0, result.stderr + result.stdout
+        return json.loads(result.stdout)
 
     def serve() -> Service:
         return Service(new_state_dir, **{**ENVIRONMENT, **settings, "AUTH_DELIVER": "true"})
@@ -60,27 +60,27 @@ def test_backup_verify_restore_and_doctor_work_in_another_schema(url, new_databa
         register(client, ADMIN, "after@example.com")
         client.close()
         settings["AUTH_BASE_URL"] = f"http://127.0.0.1:{service.port}"
-        looked = run_process(command | settings, "doctor", "--json").stdout
-    found = {each["check"]: each["status"] for each in map(json.loads, looked.splitlines())}
-    of_database = ("database", "schema", "pooler", "connections", "locks", "database-disk")
-    assert {name: found[name] for name in of_database} == dict.fromkeys(of_database, "ok")
+        report = run_process(environment | settings, "doctor", "--json").stdout
+    statuses = {each["check"]: each["status"] for each in map(json.loads, report.splitlines())}
+    names = ("database", "schema", "pooler", "connections", "locks", "database-disk")
+    assert {name: statuses[name] for name in names} == dict.fromkeys(names, "ok")
     latchkey("backup", "verify", file, "--identity", key)
 
-    elsewhere = new_database()
-    settings["DATABASE_URL"], command["DATABASE_URL"] = elsewhere, elsewhere
-    refused = run_process(command, "restore", file, "--identity", key)
-    assert refused.returncode == 1
-    remedy = f'ALTER ROLE {run(elsewhere, "SELECT quote_ident(current_user)")[0][0]} SET search_path = "Own schema"'
-    assert refused.stderr.rstrip().endswith(f"Own schema, where this role does not look. Run: {remedy}")
+    other_url = new_database()
+    settings["DATABASE_URL"], environment["DATABASE_URL"] = other_url, other_url
+    result = run_process(environment, "restore", file, "--identity", key)
+    assert result.returncode == 1
+    remedy = f'ALTER ROLE {run(other_url, "SELECT quote_ident(current_user)")[0][0]} SET search_path = "Own schema"'
+    assert result.stderr.rstrip().endswith(f"Own schema, where this role does not look. Run: {remedy}")
     assert (
         run(
-            elsewhere,
+            other_url,
             "SELECT tablename FROM pg_tables WHERE schemaname NOT LIKE 'pg_%'"
             " AND schemaname <> 'information_schema'",
         )
         == []
     )
-    settings["DATABASE_URL"], command["DATABASE_URL"] = url, url
+    settings["DATABASE_URL"], environment["DATABASE_URL"] = url, url
 
     assert latchkey("restore", file, "--identity", key)["former_database"]
     with serve() as service:

@@ -18,7 +18,7 @@ from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD
 from tests.system.faults.dependencies import PgBouncer
 
-OTHERS = {"client_encoding": "LATIN1", "default_transaction_isolation": "serializable"}
+SETTINGS_OF_ROLE = {"client_encoding": "LATIN1", "default_transaction_isolation": "serializable"}
 
 
 def test_start_refuses_a_database_that_is_not_utf8_with_the_statement_that_makes_one(
@@ -59,7 +59,7 @@ def client(all_rows, database_url) -> Iterator[ServerClient]:
         state_dir = stack.enter_context(short_directory()) / "var"
         url = stack.enter_context(new_databases(all_rows, database_url))()
         database = urlsplit(url).path[1:]
-        for name, value in OTHERS.items():
+        for name, value in SETTINGS_OF_ROLE.items():
             all_rows.run(f"ALTER ROLE CURRENT_USER IN DATABASE {database} SET {name} = '{value}'")
         settings: dict[str, Any] = {
             "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
@@ -73,8 +73,8 @@ def client(all_rows, database_url) -> Iterator[ServerClient]:
 
 def test_role_with_another_client_encoding_stores_every_character(client, service_role):
     body = {"email": "dave@example.com", "password": PASSWORD, "user_metadata": {"name": "Zoë 王 ’"}}
-    created = client.post("/admin/users", json=body, headers=service_role).json
-    stored = client.get(f"/admin/users/{created['id']}", headers=service_role).json
+    user = client.post("/admin/users", json=body, headers=service_role).json
+    stored = client.get(f"/admin/users/{user['id']}", headers=service_role).json
     assert stored["user_metadata"] == {"name": "Zoë 王 ’"}
 
 

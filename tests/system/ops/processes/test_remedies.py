@@ -45,15 +45,15 @@ RECORDS = {
     "_dmarc.example.com": "v=DMARC1; p=reject",
 }
 HOOK, SQL = "hook_custom_access_token", "pg-functions://postgres/pg_catalog/"
-CLOSED = f"127.0.0.1:{free_port()}"
-AWAY = {"rate_limits_enabled": True, "rate_limit_storage": f"redis://{CLOSED}"}
-OTHERS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set(), "key_files": {}}
+CLOSED_ADDRESS = f"127.0.0.1:{free_port()}"
+REDIS_AWAY = {"rate_limits_enabled": True, "rate_limit_storage": f"redis://{CLOSED_ADDRESS}"}
+OTHER_KEYS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set(), "key_files": {}}
 ENCRYPT = "Set the named parameter. If only you use that network, run:"
 ELSEWHERE = "postgresql://u@192.0.2.1/d?sslrootcert=system&sslmode="
 STARTTLS = "smtp://mail.example.com?starttls="
-LOST = Sealer(("a secret key that is lost",))
+LOST_SEALER = Sealer(("a secret key that is lost",))
 # Moves OpenID keys past AUTH_KEY_OVERLAP.
-DUE = "UPDATE openid_keys SET active_from = active_from - interval '1 hour'"
+PASS_OVERLAP = "UPDATE openid_keys SET active_from = active_from - interval '1 hour'"
 
 
 def listed(scheme: str) -> dict[str, Any]:
@@ -66,17 +66,19 @@ two_roles = pytest.mark.skipif(
 
 
 class Play:
+    """Asserts what a check finds with a fault, and after its remedy."""
+
     def __init__(self, look: Callable[..., str | None]) -> None:
         self._look = look
 
     def fails(self, check: str, remedy: str, **changes: Any) -> str:
-        """The check prints this remedy, with anything in place of {}."""
-        found = str(self._look(check, **changes))
-        assert re.fullmatch(".+".join(map(re.escape, remedy.split("{}"))), found), found
-        return found
+        """Assert that the check prints this remedy, with any text in place of {}, and return the text."""
+        printed = str(self._look(check, **changes))
+        assert re.fullmatch(".+".join(map(re.escape, remedy.split("{}"))), printed), printed
+        return printed
 
     def is_well(self, check: str, unless: str | None = None, **changes: Any) -> None:
-        """The check passes, unless it no longer applies."""
+        """Assert that the check passes, or does not apply for the reason `unless`."""
         assert self._look(check, **changes) == unless
 
 
@@ -93,16 +95,16 @@ SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {HOOK: f"{SQL}no_hook"},
         {HOOK: f"{SQL}jsonb_strip_nulls"},
     ),
-    ("redis", "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE=", AWAY, {"rate_limits_enabled": True}),
+    ("redis", "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE=", REDIS_AWAY, {"rate_limits_enabled": True}),
     (
         "keys",
         "Set AUTH_SECRET_KEY to its value on the other nodes, or in a backup. Set AUTH_JWT_KEYS",
-        OTHERS,
+        OTHER_KEYS,
         {},
     ),
-    ("public-url", "If http://127.0.0.1:", {"base_url": f"http://{CLOSED}"}, {}),
+    ("public-url", "If http://127.0.0.1:", {"base_url": f"http://{CLOSED_ADDRESS}"}, {}),
     ("public-url", "Serve it by https, and set: AUTH_BASE_URL=", {"base_url": "http://auth.example.com"}, {}),
-    ("database", "Start that Postgres, or correct", {"database_url": f"postgresql://{CLOSED}/d"}, {}),
+    ("database", "Start that Postgres, or correct", {"database_url": f"postgresql://{CLOSED_ADDRESS}/d"}, {}),
     ("redirects", "Set AUTH_SITE_URL to", PUBLIC | {"site_url": "http://localhost:3000"}, PUBLIC),
     ("redirects", "Serve your application by https", PUBLIC | {"site_url": "http://app.example.com"}, PUBLIC),
     (
@@ -132,14 +134,14 @@ SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("check", "remedy", "fault", "fixed"), SETTINGS)
-def test_setting_fixes_it(look, check, remedy, fault, fixed):
+def test_setting_of_the_remedy_fixes_the_fault(look, check, remedy, fault, fixed):
     assert look(check, **fault).startswith(remedy)
     # A service on this machine needs no mail.
     assert look(check, **fixed) in (None, "emails are printed", NOT_PUBLIC)
 
 
-IDLE = "UPDATE last_done SET at = now() - interval '{}'"
-DONE = "INSERT INTO last_done (task) VALUES ('{0}') ON CONFLICT (task) DO UPDATE SET at = now()"
+AGE_TASK = "UPDATE last_done SET at = now() - interval '{}'"
+RECORD_TASK = "INSERT INTO last_done (task) VALUES ('{0}') ON CONFLICT (task) DO UPDATE SET at = now()"
 TOTAL = (
     "INSERT INTO failure_counts (kind, count, key, expires_at, seconds)"
     " VALUES ('mail', 750, 'mail 3600', now() + interval '1 hour', 3600)"
@@ -148,22 +150,29 @@ MESSAGE = (
     "INSERT INTO outbox (id, channel, kind, recipient, created_at, outcome, finished_at)"
     " VALUES (gen_random_uuid(), 'email', 'magiclink', 'a@example.com', now() - interval '1 hour', {}, {})"
 )
-# A notice that waits for others is not late.
-HELD = "UPDATE outbox SET is_notice = true, next_attempt_at = now() + interval '10 minutes'"
-BANNED = "UPDATE users SET banned_until = {}"
-KEYED = PUBLIC | {"backup_recipients": (age.new_identity()[0],)}
-# A check, how its remedy begins, the statement that causes the fault, what the remedy comes to, and settings.
+# A notice that waits for later ones is not late.
+POSTPONE = "UPDATE outbox SET is_notice = true, next_attempt_at = now() + interval '10 minutes'"
+BAN = "UPDATE users SET banned_until = {}"
+WITH_RECIPIENT = PUBLIC | {"backup_recipients": (age.new_identity()[0],)}
+# A check, how its remedy begins, the statement that causes the fault, the one that does what the remedy does, and
+# settings.
 ROWS: list[tuple[str, str, str, str, dict[str, Any]]] = [
-    ("administrators", "Run: latchkey create-admin", BANNED.format("'infinity'"), BANNED.format("NULL"), {}),
-    ("delivery", "Fix what journalctl", IDLE.format("5 minutes"), DONE.format("delivery"), {"deliver": True}),
+    ("administrators", "Run: latchkey create-admin", BAN.format("'infinity'"), BAN.format("NULL"), {}),
+    (
+        "delivery",
+        "Fix what journalctl",
+        AGE_TASK.format("5 minutes"),
+        RECORD_TASK.format("delivery"),
+        {"deliver": True},
+    ),
     (
         "delivery",
         "Set AUTH_DELIVER=true",
         "DELETE FROM last_done",
-        DONE.format("delivery"),
+        RECORD_TASK.format("delivery"),
         {"deliver": False},
     ),
-    ("waiting-messages", "For SMS, correct", MESSAGE.format("NULL", "NULL"), HELD, {}),
+    ("waiting-messages", "For SMS, correct", MESSAGE.format("NULL", "NULL"), POSTPONE, {}),
     (
         "failed-messages",
         "Use a sender",
@@ -178,21 +187,33 @@ ROWS: list[tuple[str, str, str, str, dict[str, Any]]] = [
         "UPDATE failure_counts SET count = 749",
         LIMITED,
     ),
-    ("backup", "Set AUTH_BACKUP_RECIPIENTS to what", IDLE.format("8 days"), DONE.format("backup"), PUBLIC),
-    ("backup", "Run latchkey backup FILE --keep 7", "DELETE FROM last_done", DONE.format("backup"), KEYED),
+    (
+        "backup",
+        "Set AUTH_BACKUP_RECIPIENTS to what",
+        AGE_TASK.format("8 days"),
+        RECORD_TASK.format("backup"),
+        PUBLIC,
+    ),
+    (
+        "backup",
+        "Run latchkey backup FILE --keep 7",
+        "DELETE FROM last_done",
+        RECORD_TASK.format("backup"),
+        WITH_RECIPIENT,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("check", "remedy", "fault", "fix", "settings"), ROWS)
-def test_rows_show_it_until_they_are_right(look, database, check, remedy, fault, fix, settings):
+def test_fault_in_the_tables_is_found_until_it_is_fixed(look, database, check, remedy, fault, fix, settings):
     database.run(fault)
     assert look(check, **settings).startswith(remedy)
     database.run(fix)
     assert look(check, **settings) is None
 
 
-class KitDatabase:
-    def test_other_encoding(self, play, new_database):
+class TestDatabase:
+    def test_database_with_another_encoding_is_a_finding(self, play, new_database):
         options = "ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE_PROVIDER libc LOCALE 'C'"
         remedy = "Create a database with ENCODING 'UTF8', and set DATABASE_URL to it."
         play.fails("database-version", remedy, database_url=new_database(options=options))
@@ -202,7 +223,7 @@ class KitDatabase:
         ("is_old", "remedy"),
         [(False, "Run: latchkey migrate"), (True, "Restart the service, or run: latchkey migrate")],
     )
-    def test_schema_that_is_missing_or_of_an_earlier_release(
+    def test_schema_that_is_missing_or_of_an_earlier_release_is_migrated_by_the_remedy(
         self, play, new_database, environment, oldest_release_files, is_old, remedy
     ):
         url = new_database(*[oldest_release.script(oldest_release_files)] * is_old)
@@ -210,7 +231,7 @@ class KitDatabase:
         assert run_with_settings(environment | {"DATABASE_URL": url}, "migrate").exit_code == 0
         play.is_well("schema", database_url=url)
 
-    def test_schema_of_a_later_release_unless_it_is_usable(self, play, monkeypatch, database):
+    def test_schema_of_a_later_release_is_a_finding_unless_it_is_usable(self, play, monkeypatch, database):
         remedy = "Install the release that upgraded the database on this machine too."
         monkeypatch.setattr(schema, "NEWEST", schema.NEWEST - 1)
         usable = "UPDATE schema_version SET usable_from = version {}"
@@ -223,7 +244,7 @@ class KitDatabase:
         finally:
             database.run("UPDATE schema_version SET usable_from = %(before)s", before=before)
 
-    def test_owner_that_serves_requests(self, play, new_database):
+    def test_owner_that_serves_requests_is_a_finding(self, play, new_database):
         url = new_database()
         schema.apply(url)
         remedy = (
@@ -232,19 +253,19 @@ class KitDatabase:
         play.fails("role", remedy, database_url=url, database_owner_url=url)
 
     @two_roles
-    def test_role_that_may_create_tables(self, play, database):
+    def test_role_that_may_create_tables_loses_the_right_by_the_remedy(self, play, database):
         database.run("GRANT CREATE ON SCHEMA public TO PUBLIC")
-        found = play.fails("role", "As the owner of the schema or a superuser, run in psql: {}")
-        database.run(found.partition(": ")[2])
+        printed = play.fails("role", "As the owner of the schema or a superuser, run in psql: {}")
+        database.run(printed.partition(": ")[2])
         play.is_well("role")
 
     @two_roles
-    def test_role_without_rights(self, play, database, database_url, environment):
+    def test_role_without_rights_gets_them_by_the_remedy(self, play, database, database_url, environment):
         remedy = "Set AUTH_DATABASE_OWNER_URL to the URL of the tables' owner, then run: latchkey migrate"
         database.run("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM latchkey")
         play.fails("schema", remedy)
-        done = run_with_settings(environment | {"AUTH_DATABASE_OWNER_URL": database_url}, "migrate")
-        assert (done.exit_code, done.output) == (0, "grants.sql\n")
+        result = run_with_settings(environment | {"AUTH_DATABASE_OWNER_URL": database_url}, "migrate")
+        assert (result.exit_code, result.output) == (0, "grants.sql\n")
         play.is_well("schema")
 
     @two_roles
@@ -255,44 +276,46 @@ class KitDatabase:
             "CREATE FUNCTION of_doctor.hook(event jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT event'"
         )
         try:
-            found = text_of("hooks", dataclasses.replace(healthy, **hook))
-            database.run(found.partition("the role of DATABASE_URL may not call it: ")[2].rstrip("."))
+            text = text_of("hooks", dataclasses.replace(healthy, **hook))
+            database.run(text.partition("the role of DATABASE_URL may not call it: ")[2].rstrip("."))
             play.is_well("hooks", **hook)
         finally:
             database.run("DROP SCHEMA of_doctor CASCADE")
 
-    def test_pooler_in_transaction_mode(self, play, database_url, state_dir):
+    def test_pooler_in_transaction_mode_is_a_finding_until_statements_are_not_prepared(
+        self, play, database_url, state_dir
+    ):
         if "host=%2F" not in database_url:
             pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: TEST_DATABASE_URL has no socket")
-        world: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
-        with PgBouncer(world) as bouncer:
+        deployment: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
+        with PgBouncer(deployment) as bouncer:
             play.fails("pooler", "Set AUTH_DB_PREPARE=false.", database_url=bouncer.url)
             unless = "AUTH_DB_PREPARE is false, as for a pooler"
             play.is_well("pooler", unless, database_url=bouncer.url, db_prepare=False)
 
-    def test_server_of_a_hook_that_is_away(self, play, target):
+    def test_server_of_a_hook_that_is_away_is_a_finding(self, play, target):
         remedy = (
             "Start the server of AUTH_HOOK_BEFORE_USER_CREATED, or set another that this machine can reach."
         )
-        play.fails("hooks", remedy, hook_before_user_created=f"http://{CLOSED}/hook")
+        play.fails("hooks", remedy, hook_before_user_created=f"http://{CLOSED_ADDRESS}/hook")
         play.is_well("hooks", hook_before_user_created=f"{target.url}/hook")
 
-    def test_webhook_that_fails(self, play, hooks, database):
-        made = hooks.register("http://127.0.0.1:9/hook?key=topsecret")
+    def test_webhook_that_is_disabled_or_fails_for_more_than_a_day_is_a_finding(self, play, hooks, database):
+        webhook = hooks.register("http://127.0.0.1:9/hook?key=topsecret")
         database.run(
             "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'failing', failing_since = now()"
         )
-        enable = f"latchkey webhooks enable {made['id']}"
+        enable = f"latchkey webhooks enable {webhook['id']}"
         play.fails("webhooks", f"Fix its server, then run: {enable}")
         failing = "UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL, failing_since = now() - interval '{}'"
         database.run(failing.format("2 days"))
-        play.fails("webhooks", f"Run: latchkey webhooks test {made['id']}")
+        play.fails("webhooks", f"Run: latchkey webhooks test {webhook['id']}")
         database.run(failing.format("2 hours"))
         play.is_well("webhooks")
 
 
 def text_of(check: str, settings: Any) -> str:
-    """Return what a check says of a fault."""
+    """Return the text of a check about a fault."""
     (result,) = examine(settings, {each.name for each in CHECKS} - {check})
     return result.text
 
@@ -309,30 +332,34 @@ def test_clock_is_compared_with_those_of_other_machines(play, monkeypatch):
 
 
 class TestKeysAndFiles:
-    def test_old_key_is_to_be_replaced_and_then_removed(self, play, healthy, parts, database, no_openid_keys):
+    def test_old_key_is_a_finding_until_it_is_replaced_and_removed(
+        self, play, healthy, parts, database, no_openid_keys
+    ):
         OpenIdKeys(parts.db, parts.sealer).make_first()
         database.run("UPDATE openid_keys SET created_at = now() - interval '500 days'")
         rotate = "Run latchkey keys rotate {} and, when latchkey doctor says so: latchkey keys remove ID"
-        found = play.fails("key-age", rotate)
-        rotation.rotate(parts.db, healthy, found.split()[4], soon=True, algorithm=None)
-        database.run(DUE)
-        found = play.fails("key-age", "Run now: latchkey keys remove {}")
-        rotation.remove(parts.db, healthy, found.split()[-1], force=True)
+        printed = play.fails("key-age", rotate)
+        rotation.rotate(parts.db, healthy, printed.split()[4], soon=True, algorithm=None)
+        database.run(PASS_OVERLAP)
+        printed = play.fails("key-age", "Run now: latchkey keys remove {}")
+        rotation.remove(parts.db, healthy, printed.split()[-1], force=True)
         play.is_well("key-age")
         aged = "UPDATE key_fingerprints SET seen_at = now() - interval '500 days' WHERE setting = 'AUTH_SECRET_KEY'"
         database.run(aged)
-        (old,) = key_kinds.KINDS["secret"].keys(parts.db, healthy)
+        (old_key,) = key_kinds.KINDS["secret"].keys(parts.db, healthy)
         waiting = (f"{secret('new')}@2099-01-01T00:00:00Z", *healthy.secret_key)
-        remove = f"Run after 2099-01-01T00:00:00Z: latchkey keys remove {old.id}"
+        remove = f"Run after 2099-01-01T00:00:00Z: latchkey keys remove {old_key.id}"
         play.fails("key-age", remove, secret_key=waiting)
 
-    def test_openid_key_of_a_lost_secret(self, play, healthy, parts, database, no_openid_keys):
-        OpenIdKeys(parts.db, LOST).make_first()
+    def test_openid_key_of_a_lost_secret_is_a_finding_until_it_is_replaced_and_removed(
+        self, play, healthy, parts, database, no_openid_keys
+    ):
+        OpenIdKeys(parts.db, LOST_SEALER).make_first()
         remedy = "Run latchkey keys rotate openid --now and, a minute later: latchkey keys remove {} --force"
-        found = play.fails("keys", remedy)
+        printed = play.fails("keys", remedy)
         rotation.rotate(parts.db, healthy, "openid", soon=True, algorithm=None)
-        database.run(DUE)
-        rotation.remove(parts.db, healthy, found.split()[-2], force=True)
+        database.run(PASS_OVERLAP)
+        rotation.remove(parts.db, healthy, printed.split()[-2], force=True)
         play.is_well("keys")
 
     @pytest.fixture
@@ -346,13 +373,13 @@ class TestKeysAndFiles:
         return {"state_dir": directory, "key_files": {"secret_key": path}}
 
     @pytest.mark.parametrize(("name", "mode"), [("", 0o755), ("secret_key", 0o640)])
-    def test_files_that_others_can_read(self, play, state, name, mode):
+    def test_files_that_other_users_can_read_are_closed_by_the_remedy(self, play, state, name, mode):
         (state["state_dir"] / name).chmod(mode)
-        found = play.fails("state-directory", "Run: chmod {} {}", **state)
-        subprocess.run(shlex.split(found)[1:], check=True)
+        printed = play.fails("state-directory", "Run: chmod {} {}", **state)
+        subprocess.run(shlex.split(printed)[1:], check=True)
         play.is_well("state-directory", **state)
 
-    def test_key_file_that_a_supplementary_group_can_read(self, play, state, monkeypatch):
+    def test_key_file_that_a_supplementary_group_can_read_is_a_finding(self, play, state, monkeypatch):
         path = state["key_files"]["secret_key"]
         monkeypatch.setattr(os, "getgroups", lambda: [path.stat().st_gid])
         monkeypatch.setattr(os, "getegid", lambda: 4000)
@@ -362,12 +389,12 @@ class TestKeysAndFiles:
         path.chmod(0o600)
         play.is_well("state-directory", **state)
 
-    def test_key_file_of_another_deployment(self, play, state):
+    def test_key_file_of_another_deployment_is_a_finding(self, play, state):
         remedy = f"Copy {state['key_files']['secret_key']} from another node, or restore it from a backup."
         play.fails("keys", remedy, **state, secret_key=(secret("other"),))
         play.is_well("keys", **state)
 
-    def test_disk_without_room_and_quota_that_is_used_up(self, play, state, monkeypatch):
+    def test_disk_without_room_and_quota_that_is_used_up_are_findings(self, play, state, monkeypatch):
         remedy = f"Free space on the disk of {state['state_dir']}, or raise its quota."
         with monkeypatch.context() as patch:
             patch.setattr(secrets, "LEAST_FREE", 2**62)
@@ -401,7 +428,7 @@ class TestPublicUrl:
             ("Something else", "Fix what journalctl -u latchkey says. If it says nothing, run: systemctl {}"),
         ],
     )
-    def test_service_of_another_release_or_degraded_until_it_is_fixed(
+    def test_service_that_is_of_another_release_or_degraded_is_a_finding(
         self, play, healthy, target, msg, remedy
     ):
         target.body = body(**({"status": "degraded", "msg": msg} if msg else {"version": "0.0.1"}))
@@ -410,7 +437,7 @@ class TestPublicUrl:
         target.body = body()
         play.is_well("public-url", base_url=target.url)
 
-    def test_certificate_that_is_not_trusted_or_expires(self, play, tmp_path, monkeypatch):
+    def test_certificate_that_is_not_trusted_or_expires_soon_is_a_finding(self, play, tmp_path, monkeypatch):
         untrusted = "Get a certificate for {}, for example by: certbot certonly --webroot -d {}"
         certificate = Certificate(tmp_path)
         with HttpTarget(certificate) as target:
@@ -421,7 +448,7 @@ class TestPublicUrl:
                 play.is_well("certificate", base_url=target.url)
 
     @pytest.mark.parametrize(
-        ("proxies", "trusted", "right"),
+        ("proxies", "trusted", "number"),
         [
             ([], 1, 0),
             (["append"], 0, 1),
@@ -433,19 +460,23 @@ class TestPublicUrl:
         ],
         ids=str,
     )
-    def test_wrong_number_of_proxies(self, play, healthy, base_url, proxies, trusted, right):
+    def test_wrong_number_of_proxies_is_a_finding_with_the_right_number(
+        self, play, healthy, base_url, proxies, trusted, number
+    ):
         with ExitStack() as stack:
             url = base_url
             for forwards in reversed(proxies):
                 url = stack.enter_context(ReverseProxy(url, forwards)).url
-            wrong = {"base_url": url, "trusted_proxies": trusted}
-            play.fails("proxies", f"Set AUTH_TRUSTED_PROXIES={right}.", **wrong)
-            said = text_of("proxies", dataclasses.replace(healthy, **wrong))
-            play.is_well("proxies", base_url=url, trusted_proxies=right)
+            fault = {"base_url": url, "trusted_proxies": trusted}
+            play.fails("proxies", f"Set AUTH_TRUSTED_PROXIES={number}.", **fault)
+            text = text_of("proxies", dataclasses.replace(healthy, **fault))
+            play.is_well("proxies", base_url=url, trusted_proxies=number)
         effect = "clients can forge the address that limits count"
-        assert said.endswith(f"{effect if trusted > right else 'all clients share one limit'}.")
+        assert text.endswith(f"{effect if trusted > number else 'all clients share one limit'}.")
 
-    def test_tls_proxy_without_headers(self, play, base_url, tmp_path, monkeypatch):
+    def test_tls_proxy_without_headers_is_a_finding_with_the_headers_to_send(
+        self, play, base_url, tmp_path, monkeypatch
+    ):
         certificate = Certificate(tmp_path)
         remedies = (
             "Have the proxy send X-Forwarded-For and X-Forwarded-Proto, and set AUTH_TRUSTED_PROXIES=1.",
@@ -473,18 +504,20 @@ class TestPublicUrl:
         assert client.get("/health", headers={"X-Latchkey-Probe": nonce}).status_code == 200
         assert database.count("probes") == 0
 
-    def test_issuer_at_which_applications_find_no_provider(self, play, database, base_url, target):
+    def test_issuer_at_which_applications_find_no_provider_is_a_finding(
+        self, play, database, base_url, target
+    ):
         remedy = "Have the proxy lead {} to this service, or set: AUTH_JWT_ISSUER={}"
         play.is_well("discovery", "no application signs users in here")
         insert_client(database)
         target.body = json.dumps({"issuer": f"{target.url}/auth"}).encode()
-        for issuer in (base_url, target.url, f"{base_url}/nowhere", f"http://{CLOSED}", "not a URL"):
+        for issuer in (base_url, target.url, f"{base_url}/nowhere", f"http://{CLOSED_ADDRESS}", "not a URL"):
             play.fails("discovery", remedy, jwt_issuer=issuer)
         play.is_well("discovery", jwt_issuer=f"{target.url}/auth")
 
 
 class TestMail:
-    def test_server_that_refuses_the_sender_or_hangs(self, play, monkeypatch):
+    def test_mail_server_that_refuses_the_sender_or_hangs_is_a_finding(self, play, monkeypatch):
         def fails(remedy: str, url: str) -> None:
             play.fails("mail-server", remedy, smtp_url=url, mail_from=MAIL["mail_from"])
 
@@ -500,15 +533,17 @@ class TestMail:
     @pytest.mark.parametrize(
         ("missing", "record"), [*zip(RECORDS, ("v=spf1", "DKIM", "v=DMARC1"), strict=True)]
     )
-    def test_missing_record_of_the_senders_domain(self, play, missing, record):
+    def test_missing_record_of_the_senders_domain_is_a_finding_with_the_record_to_add(
+        self, play, missing, record
+    ):
         with DnsServer(RECORDS) as server:
             play.is_well("sender", resolver=server.resolver, **MAIL)
             del server.texts[missing]
             assert record in play.fails("sender", "Add to DNS: {}", resolver=server.resolver, **MAIL)
             # The DMARC record of the parent domain counts too.
             below = MAIL | {"mail_from": "a@mail.example.com"}
-            found = play.fails("sender", "Add to DNS: {}", resolver=server.resolver, **below)
-            assert ("DMARC" in found) is ("dmarc" in missing)
+            printed = play.fails("sender", "Add to DNS: {}", resolver=server.resolver, **below)
+            assert ("DMARC" in printed) is ("dmarc" in missing)
 
     def test_network_without_dns_is_not_a_failure(self, play):
         with DnsServer({}) as server:

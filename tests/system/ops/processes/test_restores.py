@@ -24,7 +24,7 @@ from tests.support.cases import cases
 from tests.support.processes import wait_until
 
 RECIPIENT, IDENTITY = age.new_identity()
-TARGET = "latchkey_restore_tests"
+ROLE = "latchkey_restore_tests"
 SECRETS = {
     "secret_key": "the secret key of this machine before",
     "service_role_key": "the service role key of this machine before",
@@ -34,17 +34,17 @@ SECRETS = {
 @pytest.fixture
 def url(database, database_url):
     """An empty database, which a role with few rights owns."""
-    name = f"{TARGET}_{urlsplit(database_url).path[1:]}"
+    name = f"{ROLE}_{urlsplit(database_url).path[1:]}"
     drop = 'DROP DATABASE IF EXISTS "{}" WITH (FORCE)'
     if not database.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
         pytest.skip("NOT TESTED: the role of TEST_DATABASE_URL cannot create roles")
-    database.run(f"CREATE ROLE {TARGET}")
-    database.run(f"GRANT {TARGET} TO current_user")
-    database.run(f'CREATE DATABASE "{name}" OWNER {TARGET}')
+    database.run(f"CREATE ROLE {ROLE}")
+    database.run(f"GRANT {ROLE} TO current_user")
+    database.run(f'CREATE DATABASE "{name}" OWNER {ROLE}')
     yield urlsplit(database_url)._replace(path=f"/{name}").geturl()
     for suffix in ("", "_restoring", "_before_restore"):
         database.run(drop.format(name + suffix))
-    database.run(f"DROP ROLE {TARGET}")
+    database.run(f"DROP ROLE {ROLE}")
 
 
 @pytest.fixture
@@ -94,10 +94,10 @@ def query(url, statement):
 def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
     url, restore, directory, parts, database
 ):
-    as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
+    as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{ROLE}"
     assert restore(as_role).former is None
     assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
-    # Else the doctor would be content with the backup of another machine.
+    # Otherwise the doctor would accept the backup of another machine.
     assert query(url, "SELECT task FROM last_done") == [("counts",)]
     assert query(url, "SELECT id FROM openid_keys") == [
         (key.kid,) for key in OpenIdKeys(parts.db, parts.sealer).all()
@@ -132,7 +132,7 @@ def test_database_that_is_used_again_at_the_last_step_stays_with_its_secrets(
     assert database.value("SELECT count(*) FROM pg_database WHERE datname LIKE '%%_restoring'") == 0
 
 
-def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_exchanged(
+def test_former_keys_and_those_of_the_backup_are_accepted_until_the_databases_are_exchanged(
     url, restore, directory, parts, monkeypatch
 ):
     """A restore that is killed then leaves a service that starts, whichever database has the name."""
@@ -156,7 +156,7 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
 
 
 def test_administrative_keys_that_work_again_are_named(request, url, directory, parts, database):
-    """All of them, where nobody knows which have ended."""
+    """All keys are named if there is no former database that shows which of them have ended."""
     for name in ("billing", "support"):
         make_admin_key(parts, "users:read", name=name)
     restore = request.getfixturevalue("restore")
@@ -176,8 +176,8 @@ def test_memberships_that_are_back_are_named(request, url, directory, alice, bob
             slug=slug, user_id=person.id,
         )  # fmt: skip
     restore = request.getfixturevalue("restore")
-    everything = ["alice@example.com in acme", "bob@example.com in acme", "alice@example.com in globex"]
-    assert restore(url).memberships == everything
+    all_memberships = ["alice@example.com in acme", "bob@example.com in acme", "alice@example.com in globex"]
+    assert restore(url).memberships == all_memberships
     query(url, f"DELETE FROM memberships WHERE user_id = '{bob.id}' RETURNING role")
     assert restore(url).memberships == ["bob@example.com in acme"]
 
@@ -188,14 +188,14 @@ def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
         files.write(directory / name, secret + "\n")
     restore(url)
     (directory / "restored.env").touch()
-    restored = files_of(directory)
+    files_before = files_of(directory)
     settings = dataclasses.replace(parts.settings, state_dir=directory)
-    kept = urlsplit(url)._replace(path=f"{urlsplit(url).path}_before_restore").geturl()
-    with closing(psycopg2.connect(kept)):
+    former_url = urlsplit(url)._replace(path=f"{urlsplit(url).path}_before_restore").geturl()
+    with closing(psycopg2.connect(former_url)):
         restores.forget_former(url, settings)  # as a backup does
         with pytest.raises(psycopg2.errors.ObjectInUse):
             restores.undo(url, settings)
-    assert files_of(directory) == restored
+    assert files_of(directory) == files_before
     restores.undo(url, settings)
     assert files_of(directory)["secret_key"].strip() == SECRETS["secret_key"]
     assert not (directory / "restored.env").exists()
@@ -220,9 +220,9 @@ def test_commands_of_the_shell_in_a_dump_are_not_run(url, backup, tmp_path, begi
 
 def test_sql_is_decompressed_in_small_pieces_and_ends_where_the_file_does(backup):
     manifest = archive.verify(backup, IDENTITY, lambda _: None)
-    whole = b"".join(archive.plaintext(manifest, [b"-" * 30_000_000], lambda _: None))
-    lengths = [*map(len, archive.parse([whole])[1])]
+    plaintext = b"".join(archive.plaintext(manifest, [b"-" * 30_000_000], lambda _: None))
+    lengths = [*map(len, archive.parse([plaintext])[1])]
     assert (sum(lengths), max(lengths) < 2_000_000) == (30_000_000, True)
-    for changed in (whole + b"more", whole[:-9]):
+    for changed_text in (plaintext + b"more", plaintext[:-9]):
         with pytest.raises(UnusableFile, match="cannot be decompressed"):
-            deque(archive.parse([changed])[1], maxlen=0)
+            deque(archive.parse([changed_text])[1], maxlen=0)

@@ -66,11 +66,11 @@ def master(tmp_path_factory) -> dict:
         "AUTH_SERVICE_ROLE_KEY": "service-0123456789-abcdefghijklmnopqrstuvwxyz",
         "AUTH_JWT_SECRET": "signing-0123456789-abcdefghijklmnopqrstuvwxyz",
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=CHECKOUT, env=environment, capture_output=True, check=False
     )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr.decode()
+    return json.loads(result.stdout)
 
 
 def test_master_has_the_application_without_threads_descriptors_or_connections_before_it_forks(master):
@@ -86,5 +86,5 @@ def test_master_has_the_application_without_threads_descriptors_or_connections_b
 
 
 def test_workers_draw_different_random_values(master):
-    for drawn in zip(*master["randoms"], strict=True):
-        assert len(set(drawn)) == 3
+    for values in zip(*master["randoms"], strict=True):
+        assert len(set(values)) == 3

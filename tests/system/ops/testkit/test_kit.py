@@ -34,48 +34,49 @@ def refused(text: str):
 
 
 def test_user_has_what_the_test_chose_and_signs_in(latchkey, http):
-    chosen = {"role": "editor", "app_metadata": {"plan": "pro"}, "user_metadata": {"name": "Alice"}}
-    alice = latchkey.user(email="alice@example.com", password="Correct-Horse-7-Battery", **chosen)
+    members = {"role": "editor", "app_metadata": {"plan": "pro"}, "user_metadata": {"name": "Alice"}}
+    alice = latchkey.user(email="alice@example.com", password="Correct-Horse-7-Battery", **members)
     credentials = {"email": alice.email, "password": alice.password}
     assert http.post("/token?grant_type=password", json=credentials).status_code == 200
     user = http.get("/user", headers=alice.headers()).json()
     assert (user["id"], user["email"]) == (alice.id, "alice@example.com")
-    assert {name: user[name] | chosen[name] for name in ("app_metadata", "user_metadata")} == {
+    assert {name: user[name] | members[name] for name in ("app_metadata", "user_metadata")} == {
         name: user[name] for name in ("app_metadata", "user_metadata")
     }
     assert user["role"] == "editor"
 
 
-def test_users_of_other_kinds(latchkey, http):
+def test_users_with_a_phone_without_an_address_or_unconfirmed_can_be_made(latchkey, http):
     phone, guest = latchkey.user(phone="+4915112345678"), latchkey.user(anonymous=True)
     assert http.get("/user", headers=phone.headers()).json()["phone"] == "+4915112345678"
     assert http.get("/user", headers=guest.headers()).json()["is_anonymous"]
-    new = latchkey.user(confirmed=False)
-    credentials = {"email": new.email, "password": new.password}
+    unconfirmed = latchkey.user(confirmed=False)
+    credentials = {"email": unconfirmed.email, "password": unconfirmed.password}
     assert (
         http.post("/token?grant_type=password", json=credentials).json()["error_code"]
         == "email_not_confirmed"
     )
     with refused("email_exists"):
-        latchkey.user(email=new.email)
+        latchkey.user(email=unconfirmed.email)
 
 
 def test_many_users_sign_in_with_their_password(latchkey, http):
-    *_, last = users = latchkey.users(2_000)
+    *_, last_user = users = latchkey.users(2_000)
     assert len({user.email for user in users}) == 2_000
-    credentials = {"email": last.email, "password": last.password}
+    credentials = {"email": last_user.email, "password": last_user.password}
     assert http.post("/token?grant_type=password", json=credentials).status_code == 200
-    # As those of POST /admin/users.
-    objects = [http.get("/user", headers=user.headers()).json() for user in (last, latchkey.user())]
+    # Their user objects are like those of POST /admin/users.
+    objects = [http.get("/user", headers=user.headers()).json() for user in (last_user, latchkey.user())]
     assert objects[0].keys() == objects[1].keys()
-    assert objects[0]["identities"][0]["identity_data"] == {"sub": last.id, "email": last.email}
+    assert objects[0]["identities"][0]["identity_data"] == {"sub": last_user.id, "email": last_user.email}
 
 
 def test_token_has_the_chosen_level_expiry_and_claims(latchkey, http):
     alice = latchkey.user(factors=["totp"])
-    full, lacking = alice.session(), alice.session(aal="aal1")
+    full_session, session_without_step = alice.session(), alice.session(aal="aal1")
     claims = [
-        jwt.decode(each["access_token"], options={"verify_signature": False}) for each in (full, lacking)
+        jwt.decode(each["access_token"], options={"verify_signature": False})
+        for each in (full_session, session_without_step)
     ]
     assert [(each["aud"], each["aal"]) for each in claims] == [
         ("authenticated", "aal2"),
@@ -83,9 +84,13 @@ def test_token_has_the_chosen_level_expiry_and_claims(latchkey, http):
     ]
     assert http.get("/user", headers=alice.headers()).status_code == 200
     assert http.get("/user", headers=alice.headers(expires_in=-60)).json()["error_code"] == "bad_jwt"
-    own = jwt.decode(alice.token(claims={"plan": "pro", "phone": None}), options={"verify_signature": False})
-    assert (own["plan"], "phone" in own) == ("pro", False)
-    refreshed = http.post("/token?grant_type=refresh_token", json={"refresh_token": full["refresh_token"]})
+    own_claims = jwt.decode(
+        alice.token(claims={"plan": "pro", "phone": None}), options={"verify_signature": False}
+    )
+    assert (own_claims["plan"], "phone" in own_claims) == ("pro", False)
+    refreshed = http.post(
+        "/token?grant_type=refresh_token", json={"refresh_token": full_session["refresh_token"]}
+    )
     assert refreshed.status_code == 200
 
 
@@ -116,8 +121,8 @@ def test_hooks_are_captured_and_answer_what_the_test_says(latchkey, http):
         alice.token()
     answer = {"error": {"http_code": 400, "message": "By invitation only"}}
     latchkey.answer("before-user-created", answer)
-    new = {"email": "eve@example.com", "password": "Correct-Horse-7-Battery"}
-    assert http.post("/signup", json=new).json()["msg"] == "By invitation only"
+    credentials = {"email": "eve@example.com", "password": "Correct-Horse-7-Battery"}
+    assert http.post("/signup", json=credentials).json()["msg"] == "By invitation only"
     http.post("/otp", json={"phone": alice.phone})
     assert latchkey.inbox.all() == []
     names = {call.hook for call in latchkey.hooks}
@@ -143,7 +148,7 @@ def test_webhooks_are_signed(latchkey):
     standardwebhooks.Webhook(latchkey.webhook_secret).verify(event.text, event.headers)
 
 
-def test_requests_fail_as_often_as_told(latchkey, http):
+def test_requests_fail_as_often_as_the_test_says(latchkey, http):
     alice = latchkey.user()
     body = {"refresh_token": alice.session()["refresh_token"]}
     latchkey.fail("refresh", times=2)
@@ -159,16 +164,16 @@ def test_requests_fail_as_often_as_told(latchkey, http):
 
 
 def test_time_passes_for_one_user(latchkey, http):
-    sessions = [latchkey.user(), latchkey.user()]
-    tokens = [{"refresh_token": user.session()["refresh_token"]} for user in sessions]
-    latchkey.age(sessions[0], days=31)
+    users = [latchkey.user(), latchkey.user()]
+    tokens = [{"refresh_token": user.session()["refresh_token"]} for user in users]
+    latchkey.age(users[0], days=31)
     answers = [http.post("/token?grant_type=refresh_token", json=each) for each in tokens]
     assert [each.status_code for each in answers] == [400, 200]
-    http.post("/recover", json={"email": sessions[1].email})
-    latchkey.age(sessions[1], hours=2)
-    code = latchkey.inbox.last(sessions[1]).code
-    spent = http.post("/verify", json={"type": "recovery", "email": sessions[1].email, "token": code})
-    assert spent.json()["error_code"] == "otp_expired"
+    http.post("/recover", json={"email": users[1].email})
+    latchkey.age(users[1], hours=2)
+    code = latchkey.inbox.last(users[1]).code
+    response = http.post("/verify", json={"type": "recovery", "email": users[1].email, "token": code})
+    assert response.json()["error_code"] == "otp_expired"
 
 
 def test_reset_leaves_nothing_but_the_service(latchkey, http):
@@ -247,20 +252,20 @@ def test_databases_of_killed_test_servers_are_dropped_and_no_others(all_rows, da
 
     all_rows.run("CREATE DATABASE latchkey_test_of_somebody")
     try:
-        with contextlib.closing(databases.Databases(database_url)) as living:
-            first = databases.Databases(database_url)
-            killed, kept = first.make(), first.make()
-            killed.connection.close()
+        with contextlib.closing(databases.Databases(database_url)) as living_server:
+            killed_server = databases.Databases(database_url)
+            database, living_database = killed_server.make(), killed_server.make()
+            database.connection.close()
             # Postgres ends the backend of a closed connection a moment later.
-            name = urlsplit(killed.url).path[1:]
+            name = urlsplit(database.url).path[1:]
             clients = (
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = %(name)s AND usesysid IS NOT NULL"
             )
             wait_until(lambda: all_rows.value(clients, name=name) == 0)
-            living.make()
-            names = {urlsplit(each.url).path[1:] for each in (killed, kept)}
-            assert present() & names == {urlsplit(kept.url).path[1:]}
-            first.close()
+            living_server.make()
+            names = {urlsplit(each.url).path[1:] for each in (database, living_database)}
+            assert present() & names == {urlsplit(living_database.url).path[1:]}
+            killed_server.close()
         assert {name for name in present() if "template" not in name} == {"latchkey_test_of_somebody"}
     finally:
         for name in present():
