@@ -171,7 +171,7 @@ class Act(Transaction):
 
 
 @contextmanager
-def begin(db: Database, more: str = "") -> Iterator[Act]:
+def begin(db: Database, options: str = "") -> Iterator[Act]:
     """Run the block's statements as one act that has locked nothing yet. It cannot contain another act.
 
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
@@ -182,7 +182,7 @@ def begin(db: Database, more: str = "") -> Iterator[Act]:
     token = _running.set(True)
     act = None
     try:
-        with db.begin(Act, _BEGIN + more) as act:
+        with db.begin(Act, _BEGIN + options) as act:
             yield act
     except psycopg2.Error:
         raise
