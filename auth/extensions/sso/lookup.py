@@ -31,7 +31,7 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
     row = select(parts.db, name.removeprefix(PREFIX))
     if row is None:
         return None
-    if not is_enabled(parts, row) and not (is_tried and row.organization_id):
+    if not signs_in(parts, row) and not (is_tried and row.organization_id):
         raise ApiError("sso_provider_disabled")
     key = (row.version, parts.settings.base_url, row.domains)
     loaded_key, provider = _KEPT.get(row.id, (None, None))
@@ -48,9 +48,7 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
     return provider
 
 
-def is_enabled(
-    parts: Latchkey, row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
-) -> bool:
+def signs_in(parts: Latchkey, row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
     """Whether a provider signs users in. That of an organization is off while organizations are."""
     return row.enabled and not organizations.is_provider_off(parts.settings, row.organization_id)
 
@@ -65,4 +63,4 @@ def of_domain(parts: Latchkey, domain: str) -> "queries.SelectProviderOfDomain |
 def provider_of(parts: Latchkey, email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
     row = of_domain(parts, domain_of(email))
-    return row.identifier if row and is_enabled(parts, row) else None
+    return row.identifier if row and signs_in(parts, row) else None

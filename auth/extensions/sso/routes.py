@@ -62,7 +62,7 @@ def sso() -> Response:
         row = found(lookup.of_domain(latchkey, body["domain"]), "sso_provider_not_found")
     else:
         raise ApiError("none.validation_failed")
-    if not lookup.is_enabled(latchkey, row):
+    if not lookup.signs_in(latchkey, row):
         raise ApiError("sso_provider_disabled")
     query = {
         "provider": row.identifier,
