@@ -29,7 +29,7 @@ SELECT EXISTS (SELECT FROM organization_domains AS d
 INSERT INTO organization_domains (organization_id, domain, token, created_at)
 VALUES (:organization_id, :domain, :token, :acted_at);
 
--- name: check_domain(organization_id uuid, domain text, is_held boolean, is_missing boolean, acted_at timestamptz)
+-- name: record_lookup(organization_id uuid, domain text, is_held boolean, is_missing boolean, acted_at timestamptz)
 -- Writes what a look-up has found. A domain that another organization has proved violates a constraint.
 UPDATE organization_domains
    SET proved_at = CASE WHEN :is_held THEN coalesce(proved_at, :acted_at) END,

@@ -25,6 +25,7 @@ _Introspection = schemas.Input.of(token=fields.LongText(required=True))
 @guard.introspector
 def introspect() -> Response:
     """Return the claims of an access token if it is valid at this moment (RFC 7662)."""
+    # Only the provider reads clients' credentials.
     if read_by_client := guard.introspection_by_client():
         token, client = read_by_client()
     else:
@@ -47,6 +48,7 @@ def answer_error(error: Exception) -> Response:
 
 
 def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject | None:
+    """Return the claims of a session's token that is valid now, or None."""
     if client and not client.introspects_sessions:
         return None
     try:

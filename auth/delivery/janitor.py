@@ -58,8 +58,9 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 
 def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, end what disabled providers, hosts that the
-    settings lack and ended organizations have opened, remove expired rows and secrets, count active users.
+    """Expire messages, encrypt secrets with the newest key, remove expired rows and secrets, count active
+    users. End the sessions of disabled providers, of applications whose document's host the settings no longer
+    name, and of ended organizations.
 
     Raises `psycopg2.Error`.
     """
@@ -102,22 +103,22 @@ def look_up_domains(settings: Settings, db: Database) -> None:
                 continue
             if records is None:
                 is_missing = domain.missing_since is not None
-                queries.check_domain(act, **key, is_held=True, is_missing=is_missing)
+                queries.record_lookup(act, **key, is_held=True, is_missing=is_missing)
             elif organizations.is_proof_of_domain(records, row.token):
-                queries.check_domain(act, **key, is_held=True, is_missing=False)
+                queries.record_lookup(act, **key, is_held=True, is_missing=False)
             else:
                 effect = organizations.what_missing_record_does(domain.missing_since, domain.now)
-                _miss_record(settings, act, row, effect)
+                _record_missing(settings, act, row, effect)
 
 
-def _miss_record(
+def _record_missing(
     settings: Settings,
     act: acts.Act,
     row: "queries.ListDomainsToLookUp",
     effect: Literal["tell", "keep", "lose"],
 ) -> None:
     key = {"organization_id": row.organization_id, "domain": row.domain}
-    queries.check_domain(act, **key, is_held=effect != "lose", is_missing=True)
+    queries.record_lookup(act, **key, is_held=effect != "lose", is_missing=True)
     if effect == "tell":
         _tell_owners(settings, act, row, "organization_domain_missing")
     elif effect == "lose":

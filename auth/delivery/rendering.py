@@ -142,6 +142,7 @@ class Templates:
             if target := variables.get("redirect_to"):
                 query["redirect_to"] = target
             link = f"{self._settings.base_url}/verify?{urlencode(query)}"
+        # Supabase calls the token of a link `token_hash`.
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         context["page"] = self._page_of(row) if not link else None
         common = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}

@@ -156,7 +156,7 @@ def counted(
     return 1, now + (window.age if window else timedelta())
 
 
-def act_of_refresh(
+def entry_of_refresh(
     tokens: TokenState, sent: int, *, rotates: bool, is_same_client: bool, now: datetime
 ) -> Literal["refresh_answer_lost", "refresh_token_repeated"] | None:
     """What the audit log says of a refresh, from the session as the refresh left it.

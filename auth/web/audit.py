@@ -71,12 +71,12 @@ def record(
     act: Act,
     user_id: str | None,
     email: str | None,
-    acts: Sequence[str | None],
+    entries: Sequence[str | None],
     events: Sequence[str | None],
     **details: object,
 ) -> None:
     """Write audit rows, and events for webhooks, of an act that changed a user. Skips None."""
-    act.later(queries.record_acts, user_id=user_id, email=email, acts=acts, events=events, details=details)
+    act.later(queries.record_acts, user_id=user_id, email=email, acts=entries, events=events, details=details)
 
 
 def record_refusal() -> None:

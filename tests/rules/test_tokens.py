@@ -315,7 +315,7 @@ def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repea
     state, sent, is_same_client, entry
 ):
     others = {"rotates": True, "is_same_client": is_same_client, "now": NOW}
-    assert refreshing.act_of_refresh(after(state, sent), sent, **others) == entry
+    assert refreshing.entry_of_refresh(after(state, sent), sent, **others) == entry
 
 
 @cases(

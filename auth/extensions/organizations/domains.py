@@ -55,7 +55,7 @@ def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
             raise ApiError("domain_not_proved")
         if queries.select_domain_of_others(act, **here).is_taken:
             raise ApiError("conflict", what="domain")
-        queries.check_domain(act, **here, is_held=True, is_missing=False)
+        queries.record_lookup(act, **here, is_held=True, is_missing=False)
         if present.proved_at is None:
             record(act, "domain_proved", facts, domain=here["domain"])
     return _object(asked, organization.id, here["domain"])

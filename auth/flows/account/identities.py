@@ -149,8 +149,8 @@ def _add(
         ends.end(act, user.id, session_id, "identity_linked")
         notify(asked, act, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
-    acts = ["identity_linked", "email_confirmed" if gets_email else None]
-    audit.record(act, user.id, email, acts, ["user.updated"], provider=identity.provider)
+    entries = ["identity_linked", "email_confirmed" if gets_email else None]
+    audit.record(act, user.id, email, entries, ["user.updated"], provider=identity.provider)
 
 
 def unlink(asked: Asked, identity_id: str, *, proof: Proof | None = None) -> str:

@@ -92,8 +92,8 @@ def take_away(
             raise ApiError("manual_linking_disabled")
         if provider in ADDRESS_KINDS:
             notify(asked, act, caller, f"{provider}_changed")
-            acts = ["email_removed" if provider == "email" else "phone_removed"]
-            audit.record(act, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
+            entries = ["email_removed" if provider == "email" else "phone_removed"]
+            audit.record(act, caller.id, email, entries, [], **{f"old_{provider}": getattr(caller, provider)})
         else:
             notify(asked, act, caller, "identity_unlinked", provider=provider)
             audit.record(act, caller.id, email, ["identity_unlinked"], [], provider=provider)
@@ -120,12 +120,12 @@ def withdraw_changes(act: Act, user: PersonFacts, kinds: Sequence[str]) -> None:
     pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
     if pending:
         queries.withdraw_changes(act, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
-        acts = [
+        entries = [
             "email_change_withdrawn" if "email" in pending else None,
             "phone_change_withdrawn" if "phone" in pending else None,
         ]
         details = {f"new_{kind}": address for kind, address in pending.items()}
-        audit.record(act, user.id, user.email, acts, [], **details)
+        audit.record(act, user.id, user.email, entries, [], **details)
 
 
 def has_recent_factor(asked: Asked, user_id: str) -> bool:

@@ -257,7 +257,7 @@ def _record(
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
     was_banned, is_now_banned = (is_banned(each) for each in (before, after))
-    acts = {
+    effects = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
         "password_changed": "password" in body or "password_hash" in body,
         "email_changed": "email" in changed,
@@ -274,5 +274,5 @@ def _record(
     details |= {"role": after.role} if "role" in changed else {}
     details |= {"removed": anew.removed} if anew and anew.removed else {}
     details |= {"banned_until": iso_8601(after.banned_until)} if "ban_duration" in body else {}
-    entries = [name for name, is_done in acts.items() if is_done]
+    entries = [name for name, is_done in effects.items() if is_done]
     audit.record(act, before.id, after.email, entries, ["user.updated"], **details)

@@ -43,6 +43,6 @@ def decline_change(asked: Asked, token: str) -> bool:
         if not (link and person and links.can_be_declined(link.purpose, person)):
             return False
         if queries.withdraw_email(act, user_id=person.id, target=link.target):
-            acts = ["email_change_declined"]
-            audit.record(act, person.id, None, acts, ["user.updated"], new_address=link.target)
+            entries = ["email_change_declined"]
+            audit.record(act, person.id, None, entries, ["user.updated"], new_address=link.target)
         return True

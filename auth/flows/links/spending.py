@@ -64,17 +64,17 @@ Receiver = ToProgram | ToPage | ToBrowser
 class _Effects:
     """What a link or code has changed, for the audit log and the response."""
 
-    acts: Sequence[str | None] = ()
+    entries: Sequence[str | None] = ()
     # The email of the audit entries, and their details.
     email: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     members: dict[str, Any] = field(default_factory=dict)
 
     def record(self, act: Act, link: "queries.SelectLink", session: IssuedSession | None) -> None:
-        acts = [*self.acts, "signed_in" if session else None]
-        events = ["user.updated" if any(self.acts) else None, "auth.login" if session else None]
+        entries = [*self.entries, "signed_in" if session else None]
+        events = ["user.updated" if any(self.entries) else None, "auth.login" if session else None]
         details = {"method": "otp", **self.details, "session_id": session and session.session_id}
-        audit.record(act, link.user_id, self.email, acts, events, **details)
+        audit.record(act, link.user_id, self.email, entries, events, **details)
 
 
 def spend(asked: Asked, link_type: str, secret: LinkOrCode, receiver: Receiver) -> Outcome:
@@ -271,12 +271,12 @@ def _confirm_address(
     if has_own_password and not is_kept and (is_first or proof in first_proof.OF_SIGN_UPS):
         members["password_removed"] = True
     is_new_password = sets_password and proof not in first_proof.OF_SIGN_UPS
-    acts = [
+    entries = [
         None if users.is_proved(person, kind) else f"{kind}_confirmed",
         "password_changed" if is_new_password else None,
     ]
     email = None if is_first and kind == "phone" else person.email
-    return _Effects(acts, email, {"purpose": link.purpose}, members)
+    return _Effects(entries, email, {"purpose": link.purpose}, members)
 
 
 def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts) -> _Effects:

@@ -94,7 +94,7 @@ def take_back(asked: Asked, token: str, answer: Answer, kept_ids: Container[str]
             if link is None:
                 raise ApiError("otp_expired")
             # The refusal is raised below, so that the act commits what it records of a credential.
-            refusal = _refusal(act, link, answer, spend)
+            refusal = _use_factor(act, link, answer, spend)
             if refusal is None:
                 queries.spend_link(act, id=link.id)
                 is_back = comes_back(act, link)
@@ -136,10 +136,10 @@ def _check_code(
     return factor_codes.check_owner(asked, factors, code)
 
 
-def _refusal(
+def _use_factor(
     act: Act, link: "queries.SelectLink", answer: Answer, spend: Callable[[Runner], bool] | None
 ) -> ApiError | None:
-    """Check the factor that a link asks for. `spend` spends a right code."""
+    """Use the factor that a link asks for, or return the refusal. `spend` spends a right code."""
     factors = _factors_of(act, link.user_id)
     if not factors:
         return None

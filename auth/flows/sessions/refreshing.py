@@ -12,7 +12,7 @@ from auth.flows.sessions.issuing import Issue, IssuedSession
 from auth.registry import TokenHook
 from auth.rules.levels import lacks_step
 from auth.rules.policy import RefreshWindow
-from auth.rules.refreshing import TokenState, act_of_refresh, counted, refreshed, refusal_of_refresh
+from auth.rules.refreshing import TokenState, counted, entry_of_refresh, refreshed, refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, limits
 from auth.web.asked import Asked
@@ -116,7 +116,7 @@ def move(
     """Write what a refresh changes, and return the next counter. Add the headers of the limit."""
     interval, now = asked.parts.policy.reuse_interval, row.now
     new = refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window)
-    entry = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
+    entry = entry_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
     if entry:
         audit.record(act, row.user_id, None, [entry], [], **details)
     act.later(queries.move_session, session_id=row.session_id, **_columns(new))

@@ -26,7 +26,7 @@ CALLERS = {
     "targets.py make_way": "cannot own",
     "declining.py decline_sign_up": "cannot own",
     "spending.py _take_new_address": "cannot own",
-    "one_time.sql make_way": "cannot own",
+    "addresses.sql make_way": "cannot own",
     "janitor.sql delete_anonymous_users": "cannot own",
     "janitor.sql delete_unused_users": "cannot own",
 }

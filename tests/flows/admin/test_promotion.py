@@ -27,7 +27,17 @@ CODES = {"email": "email", "phone": "sms"}
 # Ways to sign in, and steps of it, that a session can plant, by their types among `ways_to_sign_in`.
 WAYS = ("password", "totp", "passkey", "recovery_codes", "identity")
 # Other holdings that a session can plant; they end with every promotion.
-HOLDINGS = ("api_key", "grant", "code", "device", "invitation", "press", "pending_change", "undo", "network")
+HOLDINGS = (
+    "api_key",
+    "grant",
+    "code",
+    "device",
+    "invitation",
+    "adoption",
+    "pending_change",
+    "undo",
+    "network",
+)
 # Rows from before 0.7.1 do not say by whom something was set.
 _UNKNOWN = (
     "UPDATE users SET password_by_key = NULL, password_set_at = NULL",
@@ -131,7 +141,7 @@ class Planted:
             "code": self.grafana.redeem(self.client, self.code, redirect_uri=REDIRECT_URI).status_code == 200,
             "device": self.device.poll().status_code == 200,
             "invitation": count("organization_invitations") > 0,
-            "press": count("identity_provider_adoptions") > 0,
+            "adoption": count("identity_provider_adoptions") > 0,
             "network": count("known_networks", "network = '192.0.2.99'") > 0,
             "pending_change": hand_in(self.client, "email_change", self.pending).status_code == 200,
             "undo": fragment(follow(self.client, "undo", self.undo)) != EXPIRED,

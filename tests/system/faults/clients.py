@@ -79,13 +79,13 @@ class Client:
                 self._violate(person, f"should see {person.state}", answer)
 
     def _change(self, person: Person) -> None:
-        for credentials in self._one_of(person.live()):
+        for credentials in self._any_or_none(person.live()):
             number = self._number()
             after = person.state.but(number=number)
             self._change_by(person, after, "PUT", "/user", by=credentials, json={"data": {"n": number}})
 
     def _change_password(self, person: Person) -> None:
-        for credentials in self._one_of(person.live()):
+        for credentials in self._any_or_none(person.live()):
             password = f"Another-Horse-{self._number()}"
             after = person.state.without_sessions(but=credentials.id).with_mail("password_changed")
             after = after.but(password=password)
@@ -102,7 +102,7 @@ class Client:
 
         Only their MACs may differ, because the key may be replaced between the answers.
         """
-        for credentials in self._one_of(person.live()):
+        for credentials in self._any_or_none(person.live()):
             answers = self._rush(_REFRESH, {"refresh_token": credentials.session.refresh_token}, 2)
             successes = [answer for answer in answers if answer is not None and answer.status_code == 200]
             self._judge(person, answers, successes, person.state.refreshed(credentials.id), "refresh")
@@ -129,7 +129,7 @@ class Client:
         self._hold(person, successes[0])
 
     def _log_out(self, person: Person) -> None:
-        for credentials in self._one_of(person.live()):
+        for credentials in self._any_or_none(person.live()):
             by_user: tuple[str, ClientSession | None] = ("/logout", credentials)
             path, by = self._random.choice([by_user, (f"/admin/users/{person.id}/logout", None)])
             self._change_by(person, person.state.without_sessions(), "POST", path, by=by)
@@ -141,7 +141,7 @@ class Client:
         self._check_dead(person)
 
     def _leave(self, person: Person) -> None:
-        for credentials in self._one_of(person.live()) or [None]:
+        for credentials in self._any_or_none(person.live()) or [None]:
             path = "/user" if credentials else f"/admin/users/{person.id}"
             self._change_by(person, State(mails=person.state.mails), "DELETE", path, by=credentials)
             self._check_dead(person)
@@ -192,7 +192,8 @@ class Client:
         headers = by.session.authorization if by else ADMIN if path.startswith("/admin/") else {}
         return self._history.ask(method, path, headers=headers, **options)
 
-    def _one_of(self, choices: list[ClientSession]) -> list[Any]:
+    def _any_or_none(self, choices: list[ClientSession]) -> list[Any]:
+        """Return a list of one random choice, or of none if there is none."""
         return [self._random.choice(choices)] if choices else []
 
     def _number(self) -> int:
