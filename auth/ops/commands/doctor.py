@@ -41,7 +41,9 @@ def command(skip: tuple[str, ...]) -> None:
     results = _results(skip)
     for result in results:
         remedy = [printable(f"  {result.remedy}")] if result.remedy else []
-        show(dataclasses.asdict(result), printable(f"{_MARKS[result.status]} {result.text}"), *remedy)
+        members = dataclasses.asdict(result)
+        members["setting"] = members.pop("remedy")  # the name in the output of --json
+        show(members, printable(f"{_MARKS[result.status]} {result.text}"), *remedy)
     statuses = {result.status for result in results}
     sys.exit(3 if "failed" in statuses else 2 if "unknown" in statuses else 0)
 
