@@ -50,9 +50,9 @@ def client_at(app):
 
 
 @pytest.fixture
-def owner(alice, at):
+def owner(alice, client_at):
     """Alice's authenticator app, and her session at home, where she has passed the second step."""
-    return set_up(alice.open_session(at(HOME)))
+    return set_up(alice.open_session(client_at(HOME)))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def codes(request, app_codes, owner):
 
 
 @pytest.fixture
-def use_up(alice, at, database):
+def use_up(alice, client_at, database):
     """Return a function that uses up the tries of all networks that are not Alice's, the last by a thief in her session."""
 
     def use_up(codes):
@@ -89,7 +89,7 @@ def use_up(alice, at, database):
             key=f"{codes.kind} {alice.id}",
             count=codes.most - 1,
         )
-        thief = alice.open_session(at("192.0.2.1"))
+        thief = alice.open_session(client_at("192.0.2.1"))
         assert_error(codes.guess(thief), *WRONG_CODE)
         assert_error(codes.guess(thief), *codes.refusal)
 
@@ -97,21 +97,23 @@ def use_up(alice, at, database):
 
 
 class TestNetworks:
-    def test_thief_with_the_password_does_not_lock_the_owner_out_at_home(self, alice, at, codes):
+    def test_thief_with_the_password_does_not_lock_the_owner_out_at_home(self, alice, client_at, codes):
         for number in range(codes.most):
-            assert_error(codes.guess(alice.sign_in(client=at(f"192.0.2.{number}"))), *WRONG_CODE)
-        thief = alice.sign_in(client=at(ELSEWHERE))
+            assert_error(codes.guess(alice.sign_in(client=client_at(f"192.0.2.{number}"))), *WRONG_CODE)
+        thief = alice.sign_in(client=client_at(ELSEWHERE))
         for enter in (codes.guess, codes.enter):
             response = enter(thief)
             assert_error(response, *codes.refusal)
             assert_left(int(response.headers["Retry-After"]), of=86_400)
-        assert codes.enter(alice.open_session(at(HOME))).status_code == 200
+        assert codes.enter(alice.open_session(client_at(HOME))).status_code == 200
 
     @pytest.mark.parametrize("way", ["link", "code", "nonce", "passkey"])
-    def test_mail_or_passkey_proof_gives_a_network_tries(self, way, alice, owner, at, codes, use_up, outbox):
+    def test_mail_or_passkey_proof_gives_a_network_tries(
+        self, way, alice, owner, client_at, codes, use_up, outbox
+    ):
         authenticator = register(owner[1])[0]
         use_up(codes)
-        client = at(OFFICE)
+        client = client_at(OFFICE)
         session = alice.sign_in(client=client)
         assert_error(codes.enter(session), *codes.refusal)
         if way == "nonce":
@@ -127,14 +129,14 @@ class TestNetworks:
             else:
                 assert type_in(client, "magiclink", alice.email, message.code).status_code == 200
         assert codes.enter(session).status_code == 200
-        assert_error(codes.guess(alice.open_session(at(ELSEWHERE))), *codes.refusal)
+        assert_error(codes.guess(alice.open_session(client_at(ELSEWHERE))), *codes.refusal)
 
-    def test_networks_lose_their_tries_with_a_factor(self, alice, owner, at, app_codes, use_up):
+    def test_networks_lose_their_tries_with_a_factor(self, alice, owner, client_at, app_codes, use_up):
         """A thief may have passed the second step with a factor that the owner has removed."""
         spare, session = set_up(owner[1], "Spare")
         unverified = session.post("/factors", json={"factor_type": "totp", "friendly_name": "x"}).json["id"]
         use_up(app_codes)
-        at_home = alice.open_session(at(HOME))
+        at_home = alice.open_session(client_at(HOME))
         # For this, a password is enough.
         assert at_home.delete(f"/factors/{unverified}").status_code == 200
         assert_error(app_codes.guess(at_home), *WRONG_CODE)
@@ -184,7 +186,9 @@ class TestCounts:
         # This field is for a single app.
         assert verify(session, app).status_code == 200
 
-    def test_undo_gives_three_networks_tries(self, client, owner, alice, at, app_codes, outbox, database):
+    def test_undo_gives_three_networks_tries(
+        self, client, owner, alice, client_at, app_codes, outbox, database
+    ):
         app, session = owner
         database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
@@ -196,7 +200,7 @@ class TestCounts:
         )
         networks = [f"203.0.113.{number}" for number in range(4)]
         for network in networks:
-            assert press(at(network), "undo", token, factor_code=app.wrong_code()).status_code == 403
+            assert press(client_at(network), "undo", token, factor_code=app.wrong_code()).status_code == 403
         assert [counted(database, f"totp {alice.id} {network}") for network in networks] == [1, 1, 1, 0]
 
 
@@ -217,7 +221,7 @@ class TestPlaces:
             ("post", "/passkeys/registration/options", CODE),
         ],
     )
-    def test_operation_counts_by_network(self, owner, alice, at, database, method, path, body):
+    def test_operation_counts_by_network(self, owner, alice, client_at, database, method, path, body):
         app, session = owner
         database.run(
             "UPDATE sessions SET created_at = now() - interval '2 days',"
@@ -230,7 +234,7 @@ class TestPlaces:
         values = {"app": app, "code": app.wrong_code(), "challenge": challenge(session, app)}
         members = {name: value.format(**values) for name, value in body.items()}
         answers = [
-            getattr(session.on(at(network)), method)(path.format(**values), json=members)
+            getattr(session.on(client_at(network)), method)(path.format(**values), json=members)
             for network in (ELSEWHERE, HOME)
         ]
         refusal = (429, "mfa_recovery_codes_locked") if path == "/factors/recovery-codes/verify" else REFUSED
@@ -238,8 +242,8 @@ class TestPlaces:
         assert answers[1].json["error_code"] in ("mfa_verification_failed", "reauthentication_not_valid")
 
     @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "console"])
-    def test_page_counts_by_network(self, form, app, carol, alice, at, database):
-        codes, session = set_up(carol.sign_in(client=at(HOME)))
+    def test_page_counts_by_network(self, form, app, carol, alice, client_at, database):
+        codes, session = set_up(carol.sign_in(client=client_at(HOME)))
         assert session.post("/factors/recovery-codes").status_code == 200
         visitor = Visitor(app).signed_in_as(carol)
         action, fields = form, {"code": codes.wrong_code(), "recovery_code": "00000-00000"}
