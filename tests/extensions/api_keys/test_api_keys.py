@@ -163,7 +163,7 @@ class TestTokens:
         wrong = _with_another_secret(key)
         statuses = at_once(50, lambda _: use(client, wrong, **at(ELSEWHERE)).status_code)
         assert sorted(statuses) == [401] * 10 + [429] * 40
-        # The right key is refused there too, but works elsewhere: a stranger who knows the id must not lock it.
+        # There the right key is refused too, but not elsewhere: knowing its id must not lock it.
         response = use(client, key, **at(ELSEWHERE))
         assert_error(response, 429, "over_request_rate_limit")
         assert 0 < int(response.headers["Retry-After"]) <= 900
@@ -205,7 +205,7 @@ class TestEnd:
         return token_of(client, key)
 
     @pytest.mark.parametrize("end", ["removal", "ban", "deletion", "recent change", "password"])
-    def test_end_races_with_use(self, session, client, service_role, alice, database, end):
+    def test_end_of_a_key_races_with_its_use(self, session, client, service_role, alice, database, end):
         id, key = make_key(session)
         user = f"/admin/users/{alice.id}"
         ends = {
@@ -224,7 +224,7 @@ class TestEnd:
         assert refused <= {401, 403}
         assert database.count("api_keys") == 0
 
-    def test_first_proof_of_the_address_ends_it(self, make_app, database, outbox):
+    def test_first_proof_of_the_address_ends_the_key(self, make_app, database, outbox):
         settings = {"AUTH_EMAIL_CONFIRM_REQUIRED": "false", "AUTH_API_KEYS": "true"}
         client = make_app(**settings).test_client()
         mallory = {"email": "victim@example.com", "password": PASSWORD}

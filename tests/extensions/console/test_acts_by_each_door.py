@@ -1,4 +1,4 @@
-"""Each action of an administrator does the same through the API, the console, on many users, and by a command."""
+"""Each action of an administrator does the same by the API, the console, on many users, and by a command."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ from tests.support.commands import run_command
 from tests.support.links import PHONE
 from tests.support.pages import words
 
-# By the first part of an action's path in the console: the table, the column of `ids`, and the audited details.
+# By the first part of an action's path in the console: the table, the key in `ids`, and the audited details.
 SUBJECTS = {
     "users": ("users", "user_id", {}),
     "webhooks": ("webhooks", "webhook_id", {"webhook_id": "{webhook_id}", "url": "http://127.0.0.1:9"}),
@@ -31,8 +31,8 @@ WANTED = {"name": "Ada", "nested": {"a": [1, None]}}
 
 @dataclass
 class Action:
-    """An action: its path in the console, the audited actions and events that it writes, and a condition on its
-    row that is true afterwards.
+    """An action: its path in the console, the audited actions and events that it writes, and a condition that is
+    true of its row afterwards.
 
     `confirms` and `says` are texts of the console before and after, `api` is a request of the service role key,
     and `command` a command line with the end of what it prints.

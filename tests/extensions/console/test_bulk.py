@@ -1,4 +1,4 @@
-"""Acts on many users, and their list as CSV."""
+"""Actions on many users, and their list as CSV."""
 
 import csv
 import json
@@ -219,7 +219,7 @@ class TestExport:
             list(lines)
 
 
-def test_bulk_acts_are_forgotten_after_a_day(begin, operator, alice, database):
+def test_bulk_actions_are_forgotten_after_a_day(begin, operator, alice, database):
     begin("end-sessions", alice)
     database.run("UPDATE bulk_acts SET created_at = now() - interval '1 day'")
     assert operator.visit(operator.page.url).status == 404

@@ -22,12 +22,12 @@ from tests.support.users import Session
 PUBLIC_URL = "https://auth.example.com"
 # The HTML of an email, in a sandbox without scripts: see test_messages.py.
 FRAME = "/console/messages/preview/html"
-# The changes of an act, or the messages of a page.
+# The changes of an action, or the messages of a page.
 TABLES = (
     *("users", "identities", "factors", "webhooks", "outbox", "one_time_tokens", "audit_log"),
     *("oauth_clients", "oauth_grants", "admin_keys"),
 )
-# A value for each field of the acts' forms.
+# A value for each field of the actions' forms.
 FIELDS = {
     "email": "new@example.com",
     "phone": "",
@@ -48,7 +48,7 @@ FIELDS = {
     "users_read": "yes",
     "days": "90",
 }
-# The state that an act needs to have an effect.
+# The state that an action needs to have an effect.
 NEEDS = {
     "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
     "invite-again": "UPDATE users SET invited_at = now(), password_hash = NULL, email_confirmed_at = NULL WHERE role <> 'admin'",
@@ -57,8 +57,8 @@ NEEDS = {
     "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",
 }
 READY = "UPDATE users SET banned_until = NULL; UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL; UPDATE factors SET last_step = NULL"
-# Fields of single acts.
-FIELDS_BY_ACT = {
+# Fields of single actions.
+FIELDS_BY_ACTION = {
     "create": {"email": "made@example.com"},
     "invite": {"email": "invited@example.com"},
     "invite-list": {"emails": "first@example.com second@example.com"},
@@ -85,9 +85,9 @@ class Console:
     def walk(
         self, cookie: str | None, step: int = 1, **options: Any
     ) -> Iterator[tuple[str, str, TestResponse]]:
-        """Yield the response of each page, confirmation and act, with valid forms, and check that nothing changed.
+        """Yield the responses of pages, confirmations and actions, with valid forms; check that nothing changed.
 
-        `step` leaves out acts, where the guard of all routes answers.
+        `step` leaves out actions, where the guard of all routes answers.
         """
         before = self._database.everything(*TABLES)
         forms = self.forms[::step]
@@ -173,7 +173,7 @@ def test_administrator_sees_all_pages_and_no_other_site_frames_or_reads_them(con
         assert not re.search(r"<script(?! src=)|\son\w+=|\sstyle=|javascript:", answer.text), path
 
 
-def test_stale_administrator_sees_pages_and_is_asked_for_a_proof_before_acts(
+def test_stale_administrator_sees_pages_and_is_asked_for_a_proof_before_actions(
     console, carol, app_of_carol, database
 ):
     cookie = signed_in(console, carol, app_of_carol)
@@ -233,7 +233,7 @@ def test_form_of_another_page_or_site_is_refused_and_not_shown_again(
     assert database.everything(*TABLES, "factor_challenges") == before
 
 
-def test_act_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
+def test_action_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
     console, carol, app_of_carol, ids, database
 ):
     cookie = signed_in(console, carol, app_of_carol)
@@ -267,7 +267,7 @@ def test_wrong_field_does_not_cost_a_code(console, carol, app_of_carol, ids):
     assert console.open("post", remove, cookie, data=token).status_code == 303
 
 
-def test_each_act_and_the_challenges_of_confirmations_are_limited_per_administrator(
+def test_each_action_and_the_challenges_of_confirmations_are_limited_per_administrator(
     console, make_app, carol, app_of_carol, passkey_of_carol, ids, database
 ):
     limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CONSOLE": "1 per hour"}
@@ -323,6 +323,6 @@ class TestSuccess:
                 title = html.unescape(page.text.partition("<title>")[2].partition("</title>")[0])
                 assert re.fullmatch(r"[^<>{}]+ · localhost:8000", title), (path, title)
                 code = {"factor_code": codes.code(1)} if "factor_code" in page.text else {}
-                armed.press(name, **FIELDS | FIELDS_BY_ACT.get(name, {}) | code)
+                armed.press(name, **FIELDS | FIELDS_BY_ACTION.get(name, {}) | code)
                 assert armed.page.status == 200, f"{path}: {words(armed.page)}"
         check_answers(app, answers, of_console=True)

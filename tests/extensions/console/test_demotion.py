@@ -1,23 +1,23 @@
-"""Every act of the URL map fails if its administrator is demoted while it runs, or its user becomes one."""
+"""Every action of the URL map fails if its administrator is demoted meanwhile, or its user becomes one."""
 
 from tests.extensions.console.test_console_routes import FIELDS, NEEDS, READY, TABLES
 from tests.support.contract import console_routes
 from tests.support.users import PASSWORD
 
 ROLE = "UPDATE users SET role = %(role)s WHERE id = %(id)s"
-# An act waits here with everything done, long after the guards have looked.
+# An action waits here with everything done, long after the guards have looked.
 LOCK_LOG = "LOCK TABLE audit_log IN EXCLUSIVE MODE; SELECT %s::text"
 
 
-def test_act_of_an_administrator_who_is_demoted_meanwhile_changes_nothing(
+def test_action_of_an_administrator_who_is_demoted_meanwhile_changes_nothing(
     app, armed, codes, carol, ids, database
 ):
     forms = sorted(path.format(**ids) for method, path, _view in console_routes(app) if method == "post")
-    # The code of the act is spent.
+    # The code of the action is spent.
     tables = set(TABLES) - {"factors"}
     for path in forms:
         name = path.rpartition("/")[2]
-        # These only make a row, with which an act on many users begins.
+        # These only make a row, with which an action on many users begins.
         if "/chosen/" in path or name == "invite-list":
             continue
         database.run(f"{READY}; {NEEDS.get(name, '')}")

@@ -132,7 +132,7 @@ class TestPreview:
         assert (text in page.text, parameter in page.text) == (True, True)
 
     def test_preview_is_what_the_api_sends(self, operator, client, alice, deliver, server):
-        """As received by a real server."""
+        """A real server receives the mail."""
         client.post("/magiclink", json={"email": alice.email}, headers={"User-Agent": FIREFOX})
         deliver()
         query = "message=email.magiclink&language=en"

@@ -1,4 +1,4 @@
-"""Factors that a thief of an administrator's session could have added do not count for acts."""
+"""Factors that a thief of an administrator's session could have added do not count for actions."""
 
 import json
 

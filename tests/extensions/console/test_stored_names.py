@@ -40,7 +40,7 @@ _STORED = re.compile(r"\b[a-z]+_[a-z_]+\b|\b(?:user|auth)\.[a-z]+\b")
 
 
 def pages(visitor: Visitor, start: str) -> Iterator[str]:
-    """Visit all pages of the console, those of refused acts too, and yield the URL of each."""
+    """Visit all pages of the console, those of refused actions too, and yield the URL of each."""
     waiting, seen = [start], {start, SETTINGS}
     while waiting:
         page = visitor.visit(waiting.pop())

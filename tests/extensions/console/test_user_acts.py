@@ -1,4 +1,4 @@
-"""Acts of administrators on users in the console."""
+"""Actions of administrators on users in the console."""
 
 import pytest
 
@@ -76,7 +76,7 @@ class TestActs:
         ]
         keys_of_alice += [f"user {alice.id}", f"totp {alice.id}", f"recovery {alice.id} 10.0.0.1"]
         keys_of_alice += [f"code {alice.email}", f"try {alice.email} 10.0.0.1", f"nobody {alice.email}"]
-        # The locks of the owner of the address that Alice wants, and of an address that begins like hers, stay.
+        # The locks of the owner of the address that Alice wants, and of a longer address, stay.
         other_keys = [f"login {bob.email} 10.0.0.1", f"totp {bob.id}", f"message {alice.email} 3600"]
         other_keys += [f"code {alice.email}.au"]
         client.post("/recover", json={"email": alice.email})
@@ -235,7 +235,7 @@ class TestRefusals:
         ("users/invite-list", "Invite people", "users"),
     ],
 )
-def test_page_that_asks_for_a_proof_names_the_act_and_leads_back(
+def test_page_that_asks_for_a_proof_names_the_action_and_leads_back(
     operator, alice, database, path, title, back
 ):
     ids = {"id": alice.id, "session": alice.open_session().id}

@@ -278,7 +278,7 @@ class TestManyRows:
             "provider=google": "80 users",
             "provider=email": "More than 500 users",
             "q=user": "More than 500 users with",
-            # With Carol.
+            # Carol is one of them.
             "signed_in=week": "85 users",
         }.items():
             assert (query, count_on(operator.visit(f"/console/users?{query}"))) == (query, count)

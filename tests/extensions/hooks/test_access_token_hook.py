@@ -94,7 +94,7 @@ def either(request, make_app):
 
 
 def without_times(claims: dict) -> dict:
-    """Return the claims without those that are written after the hook's answer, perhaps in the next second."""
+    """Leave out the claims that are written after the hook's answer, perhaps in the next second."""
     kept = {name: value for name, value in claims.items() if name not in {"iat", "exp"}}
     return kept | {"amr": [each["method"] for each in claims["amr"]]}
 
@@ -180,7 +180,7 @@ class TestClaims:
             ("large", "a" * 24 * 1024),
         ],
     )
-    def test_other_changes_fail(self, either, alice, claim, value, database):
+    def test_hook_that_changes_another_claim_fails(self, either, alice, claim, value, database):
         client, answer = either
         answer(**{claim: value})
         response = alice.try_to_sign_in(client=client)
@@ -193,7 +193,7 @@ class TestClaims:
         ["null", "[]", "{}", '{"claims": null}', '{"claims": {}}', '{"claims": []}', '{"error": "no"}',
          '{"error": {"http_code": 200, "message": "Welcome"}}'],
     )  # fmt: skip
-    def test_other_answers_fail(self, sql_client, define, alice, answer):
+    def test_hook_without_a_valid_answer_fails(self, sql_client, define, alice, answer):
         define(f"begin return '{answer}'::jsonb; end;")
         response = alice.try_to_sign_in(client=sql_client)
         assert (response.status_code, response.json["error_code"]) == FAILED
@@ -202,7 +202,7 @@ class TestClaims:
 class TestNothingIsLost:
     """A hook that refuses or fails leaves nothing behind."""
 
-    def test_refresh_token_still_works(self, either, alice, database):
+    def test_refresh_token_still_works_after_the_hook_failed(self, either, alice, database):
         client, answer = either
         session = alice.sign_in(client=client)
         before = database.all("SELECT counter, refreshed_at, ended_at FROM sessions")
@@ -220,7 +220,7 @@ class TestNothingIsLost:
         answer(plan="pro")
         assert session.refreshed().claims["plan"] == "pro"
 
-    def test_new_user_gets_no_session(self, either, database):
+    def test_new_user_gets_no_session_when_the_hook_fails(self, either, database):
         client, answer = either
         answer(sub="another")
         assert client.post("/signup", json={}).status_code == 503
@@ -308,7 +308,7 @@ class TestFunctionThatFails:
             ("begin delete from sessions; return '{}'; end;", "its answer has no claims"),
         ],
     )  # fmt: skip
-    def test_audit_log_says_why(self, sql_client, define, alice, database, body, reason):
+    def test_audit_log_says_why_the_function_failed(self, sql_client, define, alice, database, body, reason):
         other = alice.open_session()
         define(body)
         assert alice.try_to_sign_in(client=sql_client).status_code == 503
@@ -325,7 +325,7 @@ class TestFunctionThatFails:
         assert alice.try_to_sign_in(client=client).status_code == 503
         assert alice.open_session().on(client).get("/user").status_code == 200
 
-    def test_name_is_quoted(self, make_app, database, define, alice):
+    def test_name_of_the_function_is_quoted(self, make_app, database, define, alice):
         database.run(
             """CREATE FUNCTION of_tests."Select"(event json) RETURNS json LANGUAGE sql AS 'SELECT event'"""
         )
@@ -463,7 +463,9 @@ class TestCommand:
 
     ARGUMENTS = ("hooks", "test", "custom-access-token", "--user", "alice@example.com")
 
-    def test_prints_what_a_function_answers_and_keeps_nothing(self, sql_client, define, alice, database):
+    def test_command_prints_what_a_function_answers_and_keeps_nothing(
+        self, sql_client, define, alice, database
+    ):
         define("begin insert into of_tests.user_roles values (null, 'tried'); return event; end;")
         command = run_command(sql_client.application, *self.ARGUMENTS, "--json")
         result = json.loads(command.output)
@@ -475,7 +477,7 @@ class TestCommand:
         assert result["answer"]["claims"] == result["request"]["claims"]
         assert database.value("SELECT count(*) FROM of_tests.user_roles") == 0
 
-    def test_asks_about_the_claims_of_a_sign_in_with_memberships_too(self, make_app, define, alice):
+    def test_command_sends_the_claims_of_a_sign_in_with_memberships(self, make_app, define, alice):
         define(SAME)
         claims = {"AUTH_TOKEN_CLAIMS": '{"since": "created_at", "level": "session.aal"}'}
         settings = claims | {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_ORGANIZATIONS": "users"}
@@ -489,7 +491,7 @@ class TestCommand:
         tried = without_times(json.loads(command.output)["request"]["claims"])
         assert tried == issued | {name: tried[name] for name in ("jti", "session_id")}
 
-    def test_says_what_is_wrong(self, either, alice):
+    def test_command_says_what_is_wrong_with_the_answer(self, either, alice):
         client, answer = either
         answer(role="service_role")
         command = run_command(client.application, *self.ARGUMENTS)

@@ -64,7 +64,7 @@ def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(
     assert data["subject"] == "Confirm your email address"
     assert data["token"] in data["text"]
     assert data["link"] in data["text"]
-    # As GoTrue's hooks build it.
+    # GoTrue's hooks build the same link.
     assert f"/verify?token={data['token_hash']}&type=signup" in data["link"]
     assert type_in(client, "signup", DAVE, data["token"]).status_code == 200
     assert data["subject"] in client.get("/dev/inbox", headers=service_role).text

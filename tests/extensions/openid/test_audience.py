@@ -1,4 +1,4 @@
-"""The audience of a client's access token, which must be no client: that one would take the token for an ID token."""
+"""The audience of a client's access token is never a client, which would take the token for an ID token."""
 
 import uuid
 

@@ -313,7 +313,7 @@ class TestWithoutAsking:
         assert (row.user_id, 299 < row.life.total_seconds() <= 300) == (alice.id, True)
         assert database.count("sessions", "id = %(id)s", id=row.session_id) == 1
 
-    def test_user_who_has_not_agreed_to_that_is_asked(self, visitor, client_id, database, alice):
+    def test_user_who_has_not_agreed_to_the_scopes_is_asked(self, visitor, client_id, database, alice):
         assert self.ask(visitor, client_id)["error"] == "consent_required"
         assert database.count("oauth_grants") == 0
         grant(database, alice.id, client_id)

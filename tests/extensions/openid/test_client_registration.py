@@ -52,7 +52,7 @@ def test_members_that_strangers_may_not_set_and_those_of_other_standards_are_ign
 
 
 EDITORS = [
-    # As VS Code and Cursor send them.
+    # The bodies of VS Code and Cursor.
     {
         "client_name": "Visual Studio Code",
         "client_uri": "https://code.visualstudio.com",

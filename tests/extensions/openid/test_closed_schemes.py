@@ -1,4 +1,4 @@
-"""Redirect URIs whose scheme the operator removed from AUTH_OAUTH_REDIRECT_SCHEMES: nothing leads there anymore."""
+"""Nothing leads to redirect URIs whose scheme the operator removed from AUTH_OAUTH_REDIRECT_SCHEMES."""
 
 import time
 from typing import Any

@@ -186,7 +186,7 @@ class TestOrigins:
 
 
 class TestRaces:
-    """Of many requests at once, one wins."""
+    """One of many requests at once wins."""
 
     def test_approvals_give_one_secret(self, session, begin, database):
         path = begin()

@@ -67,7 +67,9 @@ class TestDevice:
             ({"is_blocked": True}, {}, "invalid_client"),
         ],
     )
-    def test_client_that_may_not_use_it_gets_no_code(self, client, database, columns, form, error):
+    def test_client_that_may_not_use_the_device_flow_gets_no_code(
+        self, client, database, columns, form, error
+    ):
         refused = make_television(database, **columns).post(client, "/oauth/device_authorization", **form)
         assert_refused(refused, error, 401 if error == "invalid_client" else 400)
         assert database.count("oauth_requests") == 0

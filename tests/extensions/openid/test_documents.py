@@ -41,7 +41,7 @@ def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
         assert (claims["client_id"], claims["aud"].endswith("/oauth/userinfo")) == (URL, True)
         assert agent.userinfo(answer["access_token"]).status_code == 200
         assert claims_of(answer["id_token"])["aud"] == URL
-    # Neither tokens nor later requests fetch it, and the user is not asked again.
+    # Neither tokens nor later requests fetch the document, and the user is not asked again.
     assert "code" in agent.returned(agent.begin(visitor))
     assert "code" in agent.returned(agent.begin(visitor, prompt="none", id_token_hint=refreshed["id_token"]))
     assert "code" in agent.returned(agent.begin(visitor, prompt="none"))

@@ -235,7 +235,7 @@ class TestUpdating:
                 "token_endpoint_auth_method does not fit the client's type, which can't change",
             ),
             ({"redirect_uris": []}, "redirect_uris is required"),
-            # Of members that each fit, but not each other.
+            # Each of the two members fits alone.
             ({"redirect_uris": ["http://localhost/"]}, Like("skip_consent", "skip_consent: .*")),
         ],
     )

@@ -18,7 +18,7 @@ from tests.support.pages import Visitor, words
 from tests.support.processes import CHECKOUT
 from tests.support.users import PASSWORD
 
-# What each does with the last owner of others.
+# What each place does with the last owner of others.
 CALLERS = {
     "changes.py delete_caller": "refused",
     "users.py delete_user": "refused, but for the service role key and commands, which leave the others an organization",

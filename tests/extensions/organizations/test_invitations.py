@@ -179,7 +179,7 @@ def test_invitation_that_another_owner_only_sends_again_stays_with_the_first(
 def test_invitations_end_with_everything_of_their_sender(
     owner, acme, alice, mallory, client, service_role, outbox, end
 ):
-    """A thief with Alice's session invites another address; then Alice, or the operator, ends everything (rule 19)."""
+    """A thief with Alice's session invites Mallory; then Alice or the operator ends everything (rule 19)."""
     path = invite(owner, acme, mallory.email, "owner")
     if end == "recovery":
         assert client.post("/recover", json={"email": alice.email}).status_code == 200

@@ -10,7 +10,8 @@ from tests.support.users import MALLORY, NEW_EMAIL
 def bobs_organization(alice, bob, client, owner, acme):
     """The path of Bob's organization, which Alice joined by an invitation."""
     session = bob.open_session(client)
-    path = f"/organizations/{session.post('/organizations', json={'name': 'Theirs', 'slug': 'session'}).json['id']}"
+    id = session.post("/organizations", json={"name": "Theirs", "slug": "theirs"}).json["id"]
+    path = f"/organizations/{id}"
     invitation_id = session.post(f"{path}/invitations", json={"email": alice.email, "role": "admin"}).json[
         "id"
     ]

@@ -1,4 +1,4 @@
-"""Codes that our pages ask for: they work for ten minutes, in the browser that requested them (ASVS 6.5.5 and 6.6.2)."""
+"""Codes that our pages ask for work for ten minutes, in the browser that requested them (ASVS 6.5.5, 6.6.2)."""
 
 from typing import Any
 

@@ -119,7 +119,7 @@ class TestAuthenticatorApp:
 
     @pytest.mark.parametrize("way", ["second-step", "second-step/recovery"])
     def test_form_that_is_sent_twice_goes_on_and_gives_no_cookie(self, visitor, alice, database, way):
-        """A double click does so without JavaScript; another cookie would benefit a thief of the first one."""
+        """A double click does so without JavaScript; a new cookie would help a thief of the first one."""
         app, session = set_up(alice.open_session())
         code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
         sign_in(visitor)

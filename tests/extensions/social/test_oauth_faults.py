@@ -381,7 +381,7 @@ class TestGarbage:
         github.reset()
         github.instead[endpoint] = with_thief(fault, thief)
         page = service.sign_in("github")
-        # Without a list of addresses there may be a sign-in without an address.
+        # Without a list of addresses, the user may be signed in without an address.
         if endpoint == "/user" or "access_token" not in page.url:
             assert_failed(page, *FAILED)
             assert (database.count("users"), database.count("oauth_flows")) == (0, 0)

@@ -156,7 +156,9 @@ class TestWhomNot:
             ([ALICE], {}),
         ],
     )
-    def test_address_that_it_may_not_sign_in_makes_no_user(self, sso, acme, database, email, claims):
+    def test_address_that_the_provider_may_not_sign_in_makes_no_user(
+        self, sso, acme, database, email, claims
+    ):
         acme.be("1", email, **claims)
         assert_failed(sso.sign_in(acme.identifier), *FAILED)
         assert (database.value(USERS), database.count("sessions")) == (0, 0)

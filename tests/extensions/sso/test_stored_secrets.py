@@ -1,5 +1,5 @@
-"""Another issuer, document or client of a customer's provider needs the client secret in the same request, at every door of
-an operator: a hostile issuer never gets the stored one.
+"""Another issuer, document or client of a customer's provider needs the client secret in the same request, at
+every door of an operator: a hostile issuer never gets the stored one.
 """
 
 import pytest
@@ -13,7 +13,7 @@ from tests.support.customers import Customer, SsoService
 from tests.support.pages import words
 
 NEEDED = "client_secret: is required with another {}"
-# What each door can change of these.
+# The fields that each door can change.
 DOORS = {
     "api": ("issuer", "discovery_url", "client_id"),
     "console": ("issuer", "client_id"),

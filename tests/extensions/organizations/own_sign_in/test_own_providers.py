@@ -208,7 +208,7 @@ def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
         422,
         "domain_not_proved",
     )
-    # Without a proof of the last 15 minutes.
+    # The session has no proof of the last 15 minutes.
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
     body = {"issuer": issuer, "client_secret": "x"}
     refused = session_of_bob.put(f"{acme}/providers/{provider}", json=body)
@@ -346,7 +346,9 @@ class TestDisabledByTheOperator:
         )
         assert database.count("sessions", f"ended_at IS NULL AND {is_by_provider}") == 0
 
-    def test_key_of_a_program_enables_it_no_more_than_an_owner(self, admin_path, service, provider, database):
+    def test_key_of_a_program_enables_a_disabled_provider_no_more_than_an_owner(
+        self, admin_path, service, provider, database
+    ):
         key = make_admin_key(service.parts, "providers").headers
         before = database.everything("identity_providers", "identity_provider_domains")
         path = f"/admin/custom-providers/{provider}"

@@ -160,7 +160,7 @@ class TestTryIt:
 
 
 class TestOn:
-    def test_only_a_session_that_the_provider_opened_turns_it_on(
+    def test_only_a_session_that_the_provider_opened_turns_the_provider_on(
         self, tried, press, alice, sign_in, provider, database
     ):
         assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
@@ -340,7 +340,7 @@ class TestRequirement:
     def test_owner_keeps_the_last_way_in_that_is_required(
         self, on, provider, sign_in, acme, owner, service, service_role, customers, database
     ):
-        """A provider that is off, deleted or without a domain leaves no session in which an owner could undo that."""
+        """Without it, no session would be left in which an owner could undo that."""
         customers.acme.be("1", ALICE)
         session = service.signed_in(f"custom:{provider}")
         path, proof = f"{acme}/providers/{provider}", {"current_password": PASSWORD}

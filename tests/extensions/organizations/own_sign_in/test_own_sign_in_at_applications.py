@@ -1,4 +1,4 @@
-"""Applications of users whose organization requires its own sign-in: the browser's session decides what they get."""
+"""Applications and an organization that requires its own sign-in: the browser's session decides."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""An owner's change to another issuer, document or client needs the client secret in the same request: a thief of
-an owner's session reads no secret of the company.
+"""An owner's change to another issuer, document or client needs the client secret in the same request: a thief
+of an owner's session reads no secret of the company.
 """
 
 import pytest
