@@ -220,8 +220,8 @@ class TestEnd:
         assert {answer.status_code for answer in answers} <= {200, 204, 401, 403, 429}
         answers[25:26] = []
         tokens = [answer.json["access_token"] for answer in answers if answer.status_code == 200]
-        refused = {client.get("/user", **bearer(token)).status_code for token in tokens}
-        assert refused <= {401, 403}
+        statuses = {client.get("/user", **bearer(token)).status_code for token in tokens}
+        assert statuses <= {401, 403}
         assert database.count("api_keys") == 0
 
     def test_first_proof_of_the_address_ends_the_key(self, make_app, database, outbox):

@@ -49,8 +49,8 @@ def test_password_of_an_administrator_alone_enrols_no_first_factor(make_app, car
             ("/factors", {"factor_type": "webauthn"}),
             ("/passkeys/registration/options", {}),
         ):
-            refused = session.post(path, json=body | proof)
-            assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+            response = session.post(path, json=body | proof)
+            assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
     assert database.count("factors") == database.count("factor_challenges") == 0
     assert thief.visit("/console").url == f"{by_code}console"
 
@@ -63,8 +63,8 @@ def test_code_at_an_address_that_the_thief_has_set_enrols_nothing(client, carol,
     follow(client, "email_change", outbox.last("mallory@evil.example").token)
     session.get("/reauthenticate")
     nonce = outbox.last("mallory@evil.example", "reauthentication").code
-    refused = session.post("/factors", json={"factor_type": "totp", "nonce": nonce})
-    assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+    response = session.post("/factors", json={"factor_type": "totp", "nonce": nonce})
+    assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
     assert database.count("factors") == 0
 
 

@@ -333,16 +333,16 @@ def test_action_does_and_records_the_same_by_each_door(
     table, column, details = SUBJECTS[action.path.partition("/")[0]]
     assert database.count(table, "id = %(id)s", id=ids[column]) == (action.effect != "false")
     assert is_done(action) == (action.effect != "false")
-    recorded = database.all(
+    entries = database.all(
         "SELECT action, actor, details ->> 'administrator' AS by, details FROM audit_log"
         " WHERE reason IS NULL AND user_id IS DISTINCT FROM %(carol)s ORDER BY at, action",
         carol=carol.id,
     )
     actor = {"api": ("service_role", None), "command": ("command", None)}.get(door, ("user", carol.email))
     writes = action.writes.split()
-    assert [row[:3] for row in recorded] == [(name, *actor) for name in writes if "." not in name]
+    assert [row[:3] for row in entries] == [(name, *actor) for name in writes if "." not in name]
     expected = {name: value.format(**ids) for name, value in details.items()}
-    assert all(row.details.items() >= expected.items() for row in recorded)
+    assert all(row.details.items() >= expected.items() for row in entries)
     events = database.all(
         "SELECT kind FROM outbox WHERE channel = 'webhook' AND created_at > %(last)s ORDER BY kind",
         last=last_message_at,

@@ -220,15 +220,15 @@ def test_form_of_another_page_or_site_is_refused_and_not_shown_again(
         token = {"form_token": forms.token_of(cookie)}
         sandboxed = {"Origin": "null", "Sec-Fetch-Site": "cross-site"}
         sibling = {"Origin": "https://www.example.com", "Sec-Fetch-Site": "same-site"}
-        refused = [
+        answers = [
             console.open("post", path, cookie, data=FIELDS),
             console.open("post", path, cookie, data=FIELDS | {"form_token": forms.token_of("another")}),
             console.open("post", path, cookie, data=FIELDS | token, headers=sandboxed),
             console.open("post", path, cookie, data=FIELDS | token, headers=sibling),
             console.open("post", path, cookie),
         ]
-        assert [answer.status_code for answer in refused] == [403] * 5, path
-        assert not [answer for answer in refused if FIELDS["email"] in answer.text], path
+        assert [answer.status_code for answer in answers] == [403] * 5, path
+        assert not [answer for answer in answers if FIELDS["email"] in answer.text], path
         assert console.open("post", path, cookie, json=FIELDS | token).status_code == 403, path
     assert database.everything(*TABLES, "factor_challenges") == before
 
@@ -277,8 +277,8 @@ def test_each_action_and_the_challenges_of_confirmations_are_limited_per_adminis
     # A form without the token is not counted.
     assert console.open("post", f"{user}/ban", cookie, data=FIELDS).status_code == 403
     assert console.post(f"{user}/ban", cookie).status_code == 303
-    refused = console.post(f"{user}/ban", cookie)
-    assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
+    response = console.post(f"{user}/ban", cookie)
+    assert (response.status_code, "Retry-After" in response.headers) == (429, True)
     assert console.post(f"{user}/unban", cookie).status_code == 303
     database.run("DELETE FROM factor_challenges; DELETE FROM request_counts")
     assert [console.open("get", f"{user}/delete", cookie).status_code for _ in range(3)] == [200, 429, 429]

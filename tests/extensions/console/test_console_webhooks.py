@@ -128,8 +128,8 @@ class TestActs:
         webhook = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
         page = submit(f"{webhook['id']}/change", url="", description="", auth_login="yes")
         assert "Webhook changed." in words(page)
-        changed = hooks.show(webhook)
-        assert (changed["url"], changed["events"], changed["description"]) == (
+        new_state = hooks.show(webhook)
+        assert (new_state["url"], new_state["events"], new_state["description"]) == (
             webhook["url"],
             ["auth.login"],
             None,

@@ -23,8 +23,8 @@ NAMES = [
 def test_every_page_and_claim_shows_the_same_name(operator, app, alice, database, metadata, name):
     set_metadata = "UPDATE users SET user_metadata = %(metadata)s WHERE id = %(id)s"
     database.run(set_metadata, metadata=json.dumps(metadata), id=alice.id)
-    listed = words(operator.visit(f"/console/users?q={name.split()[-1]}"))
-    assert ("alice@example.com" in listed, name in listed) == (True, True), listed
+    text = words(operator.visit(f"/console/users?q={name.split()[-1]}"))
+    assert ("alice@example.com" in text, name in text) == (True, True), text
     assert f'<p class="quiet">{name}</p>' in operator.visit(f"/console/users/{alice.id}").text
     assert f">{name}<" in Visitor(app).with_session_of(alice).visit("/account").text
     row = database.one(

@@ -62,9 +62,9 @@ def test_new_factors_do_not_count_beside_an_app_for_a_week(
 ):
     codes, session = owner
     thief = signed_in(codes)
-    added, _ = set_up(session, "thief's")
+    new_codes, _ = set_up(session, "thief's")
     recovery = session.post("/factors/recovery-codes", json={}).json["codes"]
-    page = delete(thief, factor_code=added.code())
+    page = delete(thief, factor_code=new_codes.code())
     assert (page.status, "that is at least a week old" in page.text) == (422, True)
     assert delete(thief, factor_code=recovery[0]).status == 422
     authenticator, _ = register_passkey(session)
@@ -85,25 +85,25 @@ def test_new_factors_do_not_count_beside_an_app_for_a_week(
 def test_thief_who_replaces_all_factors_waits_a_week(signed_in, owner, alice, delete, age, database):
     codes, session = owner
     assert session.delete(f"/factors/{codes.id}").status_code == 200
-    added, _ = set_up(session)
-    thief = signed_in(added)
+    new_codes, _ = set_up(session)
+    thief = signed_in(new_codes)
     assert TOO_NEW in words(thief.visit(f"/console/users/{alice.id}/delete"))
     thief.visit(f"/console/users/{alice.id}/ban")
     ban = next(form for form in thief.page.forms if form.action.endswith("/ban"))
-    fields = ban.fields | {"factor_code": added.code(1)}
+    fields = ban.fields | {"factor_code": new_codes.code(1)}
     thief.post(f"{SITE}/console/users/{alice.id}/delete", fields)
     assert (thief.page.status, "at least a week old" in thief.page.text) == (422, True)
     assert database.count("users") == 2
     age(7)
-    assert delete(thief, factor_code=added.code(1)).status == 200
+    assert delete(thief, factor_code=new_codes.code(1)).status == 200
 
 
 def test_factor_added_on_the_day_of_the_first_one_waits_a_week(signed_in, carol, delete, age, database):
     codes, session = set_up(carol.open_session())
     age(1 / 23)
-    added, _ = set_up(session, "thief's")
+    new_codes, _ = set_up(session, "thief's")
     visitor = signed_in(codes)
-    assert delete(visitor, factor_code=added.code()).status == 422
+    assert delete(visitor, factor_code=new_codes.code()).status == 422
     assert database.count("users") == 2
     assert delete(visitor, factor_code=codes.code(1)).status == 200
 
@@ -114,5 +114,5 @@ def test_factor_added_after_a_removal_by_the_service_role_key_counts_at_once(
     codes, _ = owner
     path = f"/admin/users/{carol.id}/factors/{codes.id}"
     assert client.delete(path, headers=service_role).status_code == 200
-    added, _ = set_up(carol.sign_in())
-    assert delete(signed_in(added), factor_code=added.code(1)).status == 200
+    new_codes, _ = set_up(carol.sign_in())
+    assert delete(signed_in(new_codes), factor_code=new_codes.code(1)).status == 200

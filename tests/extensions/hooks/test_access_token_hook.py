@@ -207,9 +207,9 @@ class TestNothingIsLost:
         session = alice.sign_in(client=client)
         before = database.all("SELECT counter, refreshed_at, ended_at FROM sessions")
         answer(sub="another")
-        refused = session.refresh()
-        assert (refused.status_code, refused.json["error_code"]) == FAILED
-        assert refused.headers["Retry-After"] == "2"
+        response = session.refresh()
+        assert (response.status_code, response.json["error_code"]) == FAILED
+        assert response.headers["Retry-After"] == "2"
         assert database.all("SELECT counter, refreshed_at, ended_at FROM sessions") == before
         row = database.one("SELECT * FROM audit_log WHERE action = 'refresh_refused'")
         assert (str(row.user_id), row.reason) == (alice.id, "hook_failed")
@@ -396,9 +396,9 @@ class TestWhatChangesMeanwhile:
     def test_refresh_is_unavailable_and_writes_nothing(self, session, change, database, fact):
         before = database.all("SELECT counter, refreshed_at FROM sessions")
         change(*CHANGES[fact])
-        refused = session.refresh()
-        assert_error(refused, 503, "service_unavailable")
-        assert refused.headers["Retry-After"] == "2"
+        response = session.refresh()
+        assert_error(response, 503, "service_unavailable")
+        assert response.headers["Retry-After"] == "2"
         assert fact == "user" or database.all("SELECT counter, refreshed_at FROM sessions") == before
         if fact in ("role", "app_metadata", "factor"):
             assert session.refreshed().get("/user").status_code == 200
@@ -450,8 +450,8 @@ class TestWaysToSignIn:
         visitor = Visitor(make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS=SECRET, **settings))
         allow, http_hook.answer = http_hook.answer, lambda _event: REFUSAL
         visitor.visit("/sign-in?redirect_to=https://app.example.com/in")
-        refused = visitor.submit(email=alice.email, password=PASSWORD)
-        assert "This isn’t allowed" in refused.text
+        page = visitor.submit(email=alice.email, password=PASSWORD)
+        assert "This isn’t allowed" in page.text
         assert visitor.session_cookie
         assert database.value("SELECT reason FROM audit_log WHERE action LIKE '%%_refused'") == "hook_refused"
         http_hook.answer = allow
@@ -485,11 +485,13 @@ class TestCommand:
         organization = session_of(client, sign_in(client, alice.email)).post(
             "/organizations", json={"name": "Acme"}
         )
-        issued = without_times(session_of(client, sign_in(client, alice.email)).claims)
-        assert issued["organizations"] == {organization.json["id"]: "owner"}
+        claims_of_token = without_times(session_of(client, sign_in(client, alice.email)).claims)
+        assert claims_of_token["organizations"] == {organization.json["id"]: "owner"}
         command = run_command(client.application, *self.ARGUMENTS, "--json")
-        tried = without_times(json.loads(command.output)["request"]["claims"])
-        assert tried == issued | {name: tried[name] for name in ("jti", "session_id")}
+        claims_of_request = without_times(json.loads(command.output)["request"]["claims"])
+        assert claims_of_request == claims_of_token | {
+            name: claims_of_request[name] for name in ("jti", "session_id")
+        }
 
     def test_command_says_what_is_wrong_with_the_answer(self, either, alice):
         client, answer = either

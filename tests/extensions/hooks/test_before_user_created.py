@@ -83,10 +83,10 @@ def test_hook_is_asked_about_each_new_user(client, target, service_role, databas
     metadata = {"uuid": A_UUID, "name": "before-user-created", "ip_address": "127.0.0.1"}
     assert question["metadata"] == metadata | {"time": question["metadata"]["time"]}
     user = question["user"]
-    created = database.one(
+    row = database.one(
         "SELECT id::text, coalesce(email, '') AS email, coalesce(phone, '') AS phone, role FROM users"
     )
-    assert (user["id"], user["email"], f"+{user['phone']}".rstrip("+"), "authenticated") == created
+    assert (user["id"], user["email"], f"+{user['phone']}".rstrip("+"), "authenticated") == row
     metadata = {"provider": provider, "providers": [provider]} if provider else {}
     assert (user["app_metadata"], user["is_anonymous"]) == (metadata, provider is None)
     assert (user["aud"], user["role"], user["identities"]) == ("authenticated", "authenticated", [])
@@ -112,9 +112,9 @@ def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role,
 def test_command_that_invites_asks_the_hook_and_shows_its_refusal(client, target, database):
     assert run_command(client.application, "users", "invite", NEW).exit_code == 0
     target.answer = lambda _event: REFUSED
-    refused = run_command(client.application, "users", "invite", "erin@example.com")
+    result = run_command(client.application, "users", "invite", "erin@example.com")
     output = "erin@example.com: refused: Members of the club only\n"
-    assert (refused.exit_code, refused.output) == (3, output)
+    assert (result.exit_code, result.output) == (3, output)
     assert [question["metadata"]["ip_address"] for question in questions(target)] == ["", ""]
     assert database.count("users") == 1
 

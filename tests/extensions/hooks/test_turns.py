@@ -106,10 +106,10 @@ def test_request_that_waits_too_long_for_its_turn_is_unavailable(
     hook_setting = parts.settings.hook("custom_access_token")
     asked = Asked(parts, {"ip": None, "network": None, "user_agent": None}, "service_role")
     with turns.asking(asked, hook_setting, alice.id):
-        refused = session.refresh()
+        response = session.refresh()
         assert bob.try_to_sign_in(client=app.test_client()).status_code == 200
-    assert_error(refused, 503, "service_unavailable")
-    assert refused.headers["Retry-After"] == "2"
+    assert_error(response, 503, "service_unavailable")
+    assert response.headers["Retry-After"] == "2"
     assert len(hook.requests) == calls + 1
     assert session.refreshed().get("/user").status_code == 200
     # No semaphore is kept after its last turn.

@@ -38,9 +38,9 @@ def test_request_is_refused_without_a_redirect(client, closed_app, client_id, da
     path = authorize_path(client_id, redirect_uri=EDITOR, **parameters)
     assert client.get(path).status_code == 302
     before = database.count("oauth_requests")
-    refused = closed_app.test_client().get(path)
-    assert_error(refused, 400, "validation_failed", details=PROBLEM)
-    assert ("Location" in refused.headers, database.count("oauth_requests")) == (False, before)
+    response = closed_app.test_client().get(path)
+    assert_error(response, 400, "validation_failed", details=PROBLEM)
+    assert ("Location" in response.headers, database.count("oauth_requests")) == (False, before)
 
 
 def test_client_of_an_administrator_and_other_schemes_stay(closed_app, database):

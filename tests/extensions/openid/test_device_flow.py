@@ -70,8 +70,8 @@ class TestDevice:
     def test_client_that_may_not_use_the_device_flow_gets_no_code(
         self, client, database, columns, form, error
     ):
-        refused = make_television(database, **columns).post(client, "/oauth/device_authorization", **form)
-        assert_refused(refused, error, 401 if error == "invalid_client" else 400)
+        response = make_television(database, **columns).post(client, "/oauth/device_authorization", **form)
+        assert_refused(response, error, 401 if error == "invalid_client" else 400)
         assert database.count("oauth_requests") == 0
 
     def test_confidential_client_sends_its_secret_to_both_endpoints(self, client, database, visitor):

@@ -233,8 +233,8 @@ def test_host_that_leaves_the_setting_ends_its_clients_for_good(
     janitor.keep_house(parts.settings, parts.db, parts.sealer)
     # The host comes back.
     assert agent.userinfo(tokens["access_token"]).status_code == 401
-    refused = agent.refresh(tokens["refresh_token"])
-    assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+    response = agent.refresh(tokens["refresh_token"])
+    assert (response.status_code, response.json["error"]) == (400, "invalid_grant")
     assert agent.redeem(code).status_code == 400
     end_reasons = "SELECT DISTINCT end_reason FROM sessions WHERE grant_id IS NOT NULL"
     assert database.value(end_reasons) == "access_lost"

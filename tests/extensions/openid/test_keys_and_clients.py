@@ -75,8 +75,8 @@ def test_key_gives_an_application_that_skips_the_consent_no_other_members(make_a
     path = f"/admin/oauth/clients/{application.client.id}"
     assert client.put(path, json={"organization_id": "acme"}, headers=service_role).status_code == 200
     key = make_admin_key(client.application.extensions[EXTENSION], "clients")
-    refused = client.put(path, json={"organization_id": None}, headers=key.headers)
-    assert_kept(refused, "organization_id")
+    response = client.put(path, json={"organization_id": None}, headers=key.headers)
+    assert_kept(response, "organization_id")
 
 
 def test_key_does_not_unblock_an_application(client, database, change, service_role, alice):
@@ -104,5 +104,5 @@ def test_service_role_key_moves_an_application_that_users_have_allowed(client, d
     application = make_application(client, database, name="Wiki")
     application.tokens(Visitor(client.application).with_session_of(alice), scope="openid")
     path = f"/admin/oauth/clients/{application.client.id}"
-    moved = client.put(path, json={"redirect_uris": [FOREIGN]}, headers=service_role)
-    assert moved.status_code == 200
+    response = client.put(path, json={"redirect_uris": [FOREIGN]}, headers=service_role)
+    assert response.status_code == 200

@@ -156,8 +156,8 @@ def test_failure_of_the_service_is_a_server_error(make_app, ask, database, path)
 
 
 def test_refused_registration_and_request_of_a_foreign_page_are_access_denied(client, ask):
-    refused = ask(REGISTER)
-    assert_failed(refused, "access_denied", 403, "oauth_dynamic_client_registration_disabled")
+    response = ask(REGISTER)
+    assert_failed(response, "access_denied", 403, "oauth_dynamic_client_registration_disabled")
     foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Origin": "https://evil.example"}
     answer = client.post("/oauth/device_authorization", data={}, headers=foreign)
     assert_failed(answer, "access_denied", 403, "origin_not_allowed")

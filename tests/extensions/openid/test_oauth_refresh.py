@@ -216,9 +216,9 @@ def test_session_of_a_client_ends_at_once(
     assert client.get("/oauth/userinfo", headers=headers).status_code == 200
     code = granted_code(database, app_client, alice.open_session())
     database.run(change)
-    refused = refresh_with(tokens["refresh_token"])
+    response = refresh_with(tokens["refresh_token"])
     is_gone = change == "DELETE FROM oauth_clients"
-    assert_refused(refused, "invalid_client" if is_gone else "invalid_grant", 401 if is_gone else 400)
+    assert_refused(response, "invalid_client" if is_gone else "invalid_grant", 401 if is_gone else 400)
     answer = client.get("/oauth/userinfo", headers=headers)
     assert_refused(answer, "invalid_token", 401)
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="latchkey", error="invalid_token"'

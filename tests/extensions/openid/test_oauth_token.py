@@ -165,8 +165,8 @@ class TestCode:
             for verifier in ("", OTHER_VERIFIER, VERIFIER.upper()):
                 assert_refused(each.redeem(client, code, code_verifier=verifier, **form), "invalid_grant")
             for malformed in ("short", "é" * 43, "x" * 129):
-                refused = each.redeem(client, code, code_verifier=malformed, **form)
-                assert_refused(refused, "invalid_request")
+                response = each.redeem(client, code, code_verifier=malformed, **form)
+                assert_refused(response, "invalid_request")
             assert each.redeem(client, code, **form).status_code == 200
 
     def test_redirect_uri_is_compared_and_required_without_pkce(self, client, database, app_client, session):
@@ -176,8 +176,8 @@ class TestCode:
             for other in (f"{REDIRECT_URI}/", "https://evil.example/callback"):
                 assert_refused(each.redeem(client, code, redirect_uri=other), "invalid_grant")
             assert each.redeem(client, code).status_code == status
-        refused = lax.redeem(client, code, redirect_uri="")
-        assert_refused(refused, "invalid_request", description="redirect_uri: is required")
+        response = lax.redeem(client, code, redirect_uri="")
+        assert_refused(response, "invalid_request", description="redirect_uri: is required")
         assert lax.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 200
 
     def test_access_token_is_not_issued_for_another_resource(self, client, database, app_client, session):
@@ -260,8 +260,8 @@ class TestClientAuthentication:
         encoded = Client(app_client.id, quote_plus("a+b%:/é &"))
         assert encoded.redeem(client, granted_code(database, app_client, session)).status_code == 200
         raw = Client(app_client.id, "a+b%:/é &")
-        refused = raw.redeem(client, granted_code(database, app_client, session))
-        assert_refused(refused, "invalid_client", 401, UNKNOWN)
+        response = raw.redeem(client, granted_code(database, app_client, session))
+        assert_refused(response, "invalid_client", 401, UNKNOWN)
 
     def test_unknown_client_and_wrong_secret_are_answered_alike(self, app, client, parts, app_client, redeem):
         before, answers, statements = statements_run(), [], []
@@ -303,9 +303,9 @@ class TestClientAuthentication:
          base64.b64encode(b"%ff:%ff").decode(), base64.b64encode(b"a:b").decode() + ", Basic YTpi"],
     )  # fmt: skip
     def test_malformed_basic_is_refused(self, redeem, credentials):
-        refused = redeem({"Authorization": f"Basic {credentials}".encode().decode("latin-1")})
-        assert_refused(refused, "invalid_client", 401)
-        assert refused.headers["WWW-Authenticate"] == BASIC
+        response = redeem({"Authorization": f"Basic {credentials}".encode().decode("latin-1")})
+        assert_refused(response, "invalid_client", 401)
+        assert response.headers["WWW-Authenticate"] == BASIC
 
 
 class TestRequest:

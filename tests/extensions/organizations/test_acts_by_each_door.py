@@ -275,10 +275,10 @@ def test_door_refuses_each_actor_who_may_not(stage, database, request, name, doo
     for actor in (each for each in ACTORS if each not in action.actors):
         ids = stage.be(actor)
         assert not stage.is_done(lambda ids=ids: do(action, ids)), actor
-        refused = database.all(
+        rows = database.all(
             "DELETE FROM audit_log WHERE action = 'change_refused' RETURNING details #>> '{organization,id}'"
         )
-        assert {id for (id,) in refused} <= {ids["name"] if actor in MEMBERS else None}
+        assert {id for (id,) in rows} <= {ids["name"] if actor in MEMBERS else None}
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,8 @@ class TestOwnConsentPage:
         assert len(owner.get(path).json["organizations"]) == 2
         database.run("DELETE FROM memberships WHERE organization_id = %(id)s", id=id_of(beta))
         body = {"action": "approve", "organization": id_of(beta)}
-        refused = owner.post(f"{path}/consent", json=body)
-        assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
+        response = owner.post(f"{path}/consent", json=body)
+        assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
         assert database.count("oauth_grants") == 0
 
 
@@ -523,8 +523,8 @@ class TestClientOfAnOrganization:
         path = f"/admin/oauth/clients/{application.client.id}"
         client_without = make_app(AUTH_ORGANIZATIONS="off").test_client()
         for http, name in ((client, "nobody"), (client, application.client.id), (client_without, "acme")):
-            refused = http.put(path, json={"organization_id": name}, headers=service_role)
-            assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
+            response = http.put(path, json={"organization_id": name}, headers=service_role)
+            assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
 
 
 class TestOff:

@@ -174,9 +174,9 @@ class TestTransfer:
         database.run(spoil, id=bob.id)
         *outcomes, totals = run("import", file, "--json", status=3)
         assert totals == {"created": 1, "added": 2, "named": 0, "connected": 0, "exists": 0, "refused": 1}
-        (refused,) = [each for each in outcomes if each["status"] == "refused"]
-        assert (refused["user_id"], refused["email"]) == (bob.id, bob.email)
-        assert "no user has this ID and has proved this address" in refused["reason"]
+        (refusal,) = [each for each in outcomes if each["status"] == "refused"]
+        assert (refusal["user_id"], refusal["email"]) == (bob.id, bob.email)
+        assert "no user has this ID and has proved this address" in refusal["reason"]
         assert role_of(database, bob) is None
 
     def test_short_name_of_another_organization_is_refused(self, run, file, database, alice):

@@ -183,8 +183,8 @@ WIKI = {
 
 
 def test_application_admits_the_members_of_an_organization_and_shows_it(act_at, armed, id, database):
-    refused = act_at(APPLICATIONS, "new", **WIKI, organization_id="nobody")
-    assert "There’s no such organization" in words(refused)
+    page = act_at(APPLICATIONS, "new", **WIKI, organization_id="nobody")
+    assert "There’s no such organization" in words(page)
     text = words(act_at(APPLICATIONS, "new", **WIKI, organization_id="acme"))
     assert "Organization its members alone" in text
     assert "blocked" not in text
@@ -243,8 +243,8 @@ class TestOff:
     def test_organization_typed_before_it_was_off_is_refused(self, act_at, armed, members_only, database):
         before = database.everything("oauth_clients")
         for path in ("new", members_only):
-            refused = act_at(APPLICATIONS, path, **WIKI, organization_id="acme")
-            assert "There’s no such organization" in words(refused), path
+            page = act_at(APPLICATIONS, path, **WIKI, organization_id="acme")
+            assert "There’s no such organization" in words(page), path
         assert database.everything("oauth_clients") == before
 
 

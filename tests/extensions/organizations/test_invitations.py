@@ -184,8 +184,8 @@ def test_invitations_end_with_everything_of_their_sender(
     if end == "recovery":
         assert client.post("/recover", json={"email": alice.email}).status_code == 200
         code = outbox.last(to=alice.email).code
-        verified = client.post("/verify", json={"type": "recovery", "email": alice.email, "token": code})
-        headers = {"Authorization": f"Bearer {verified.json['access_token']}"}
+        response = client.post("/verify", json={"type": "recovery", "email": alice.email, "token": code})
+        headers = {"Authorization": f"Bearer {response.json['access_token']}"}
         body = {"password": "Another-Horse-2"}
         assert client.put("/user", json=body, headers=headers).status_code == 200
     else:

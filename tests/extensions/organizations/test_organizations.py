@@ -54,7 +54,7 @@ def test_member_reads_and_may_change_nothing(acme, owner, join, bob, database):
     members = session.get(f"{acme}/members").json["data"]
     assert [sorted(each) for each in members] == [["name", "role", "user_id"]] * 2
     before = database.everything("organizations", "memberships", "organization_invitations")
-    refused = [
+    responses = [
         session.put(acme, json={"name": "Evil"}),
         session.delete(acme, json={}),
         session.get(f"{acme}/audit"),
@@ -63,7 +63,7 @@ def test_member_reads_and_may_change_nothing(acme, owner, join, bob, database):
         session.put(f"{acme}/members/{bob.id}", json={"role": "staff"}),
         session.delete(f"{acme}/members/{owner.user['id']}"),
     ]
-    for response in refused:
+    for response in responses:
         assert_error(response, 403, "insufficient_permissions")
     assert database.everything("organizations", "memberships", "organization_invitations") == before
 
@@ -210,14 +210,14 @@ def test_servers_key_as_apikey_beside_a_users_credential_makes_nobody_an_operato
     headers = {"Authorization": f"Bearer {token}", "apikey": key}
     before = database.everything("organizations", "memberships")
     path = f"{acme}/members/{bob.id}"
-    refused = (404, "organization_not_found") if credential == "session" else (401, "bad_jwt")
+    error = (404, "organization_not_found") if credential == "session" else (401, "bad_jwt")
     for response in (
         client.get(acme, headers=headers),
         client.get(f"{acme}/audit", headers=headers),
         client.put(path, json={"role": "owner"}, headers=headers),
         client.delete(acme, json={}, headers=headers),
     ):
-        assert_error(response, *refused)
+        assert_error(response, *error)
     if credential == "session":
         assert client.get("/organizations", headers=headers).json["data"] == []
     assert database.everything("organizations", "memberships") == before
@@ -326,8 +326,8 @@ def test_owner_reads_in_the_log_what_was_refused_to_an_operator_but_not_to_which
     join(bob, acme)
     database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=bob.id)
     key = make_admin_key(parts, "organizations:write", name="billing-job")
-    refused = client.delete(f"{acme}/members/{bob.id}", headers=key.headers)
-    assert_error(refused, 403, "insufficient_permissions")
+    response = client.delete(f"{acme}/members/{bob.id}", headers=key.headers)
+    assert_error(response, 403, "insufficient_permissions")
     newest = owner.get(f"{acme}/audit").json["data"][0]
     assert (newest["reason"], newest["actor"], newest["actor_id"]) == (
         *("insufficient_permissions", "service_role"),

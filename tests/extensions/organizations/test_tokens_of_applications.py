@@ -37,8 +37,8 @@ def test_token_that_does_not_rotate_still_needs_the_membership(alice, acme, make
 
 def test_refresh_token_is_no_users_and_can_be_revoked(alice, acme, tokens, application, client, database):
     token = tokens(alice)["refresh_token"]
-    refused = client.post("/token?grant_type=refresh_token", json={"refresh_token": token})
-    assert_error(refused, 400, "refresh_token_not_found")
+    response = client.post("/token?grant_type=refresh_token", json={"refresh_token": token})
+    assert_error(response, 400, "refresh_token_not_found")
     assert application.client.post(client, "/oauth/revoke", token=token).status_code == 200
     assert_refused(application.refresh(token), "invalid_grant")
     assert database.count("sessions", "organization_id IS NOT NULL AND end_reason = 'logout'") == 1

@@ -108,8 +108,8 @@ def test_reference_to_an_id_token_counts_for_ten_minutes(app, parts, alice, clie
         return parts.sealer.seal_for_url(claims | {"until": until}, purpose)
 
     visitor, good = Visitor(app).with_session_of(alice), reference(9e9)
-    for refused in (reference(int(time.time()) - 1), reference(9e9, "another purpose"), good[:-2], "\u00fc"):
-        visitor.visit(path(id_token_hint=refused, client_id=client_id))
+    for hint in (reference(int(time.time()) - 1), reference(9e9, "another purpose"), good[:-2], "\u00fc"):
+        visitor.visit(path(id_token_hint=hint, client_id=client_id))
         assert "asks to sign you out" in words(visitor.page)
     visitor.visit(path(id_token_hint=good, client_id=client_id, post_logout_redirect_uri=None))
     assert not is_signed_in(visitor)

@@ -164,8 +164,8 @@ class TestAccount:
         message = outbox.last(alice.email)
         assert message.lifetime == 600
         session = alice.sign_in()
-        refused = session.post("/reauthenticate", json={"nonce": message.code})
-        assert_error(refused, 400, "reauthentication_not_valid", details=refused.json["details"])
+        response = session.post("/reauthenticate", json={"nonce": message.code})
+        assert_error(response, 400, "reauthentication_not_valid", details=response.json["details"])
         other.visit("/account/confirm")
         assert WRONG in words(other.send("/account/confirm", nonce=message.code))
         assert visitor.submit(nonce=message.code).url == f"{SITE}/account/email"
@@ -228,8 +228,8 @@ class TestTwoSignUps:
         page_after = visitor.press(f"{page}/verify", code=outbox.last(address, "signup").code)
         assert unsigned(page_after) == f"{SITE}/new-password?done=password_removed"
         assert database.one("SELECT password_hash, user_metadata FROM users") == (None, {})
-        refused = client.post("/token?grant_type=password", json=stranger)
-        assert_error(refused, 401, "invalid_credentials")
+        response = client.post("/token?grant_type=password", json=stranger)
+        assert_error(response, 401, "invalid_credentials")
         visitor.submit(password="Fresh-Horse-2")
         answer = client.post("/token?grant_type=password", json=stranger | {"password": "Fresh-Horse-2"})
         assert answer.status_code == 200

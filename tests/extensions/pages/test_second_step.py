@@ -136,8 +136,8 @@ class TestAuthenticatorApp:
         # Without the step, the same code is refused.
         visitor.press("sign-out")
         sign_in(visitor)
-        refused = visitor.press(way, **form)
-        assert (refused.status, "is wrong" in refused.text) == (422, True)
+        page = visitor.press(way, **form)
+        assert (page.status, "is wrong" in page.text) == (422, True)
 
     def test_application_gets_a_session_of_its_level_and_age(self, visitor, codes, client, database):
         sign_in(visitor, TARGET_QUERY)

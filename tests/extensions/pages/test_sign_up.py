@@ -44,8 +44,8 @@ class TestSignUp:
             assert bool(answer["problem"]) is bool(sentence)
             if sentence:
                 visitor.visit("/sign-up")
-                refused = visitor.submit(email=email, password=password)
-                assert (refused.status, sentence in words(refused)) == (422, True)
+                page = visitor.submit(email=email, password=password)
+                assert (page.status, sentence in words(page)) == (422, True)
             assert password not in capfd.readouterr().err
         assert visitor.post(f"{SITE}/new-password/common", {"password": PASSWORD}).status == 403
         assert database.everything("users", "one_time_tokens", "outbox") == before

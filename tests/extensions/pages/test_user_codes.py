@@ -112,9 +112,9 @@ class TestCode:
             visitor.visit("/device")
             assert WRONG in words(visitor.press("device", user_code=wrong_code(device))), attempt
         # The right one is refused like a wrong one.
-        refused = device.enter(visitor)
-        assert (refused.status, "Too many attempts" in words(refused)) == (429, True)
-        assert int(refused.headers["Retry-After"]) > 3600
+        page = device.enter(visitor)
+        assert (page.status, "Too many attempts" in words(page)) == (429, True)
+        assert int(page.headers["Retry-After"]) > 3600
         assert_refused(device.poll(), "authorization_pending")
         other_browser = Visitor(app).with_session_of(alice)
         other_browser.client.environ_base["REMOTE_ADDR"] = "192.0.2.1"

@@ -23,8 +23,8 @@ def parsed(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
 
 def test_refusal_of_the_provider_is_in_the_query_too(service, google):
     google.response = {"error": "access_denied", "code": None}
-    failed = service.sign_in("google", **TO_APPLICATION)
-    assert_failed(failed, "bad_oauth_callback", "access_denied", APPLICATION, has_challenge=True)
+    page = service.sign_in("google", **TO_APPLICATION)
+    assert_failed(page, "bad_oauth_callback", "access_denied", APPLICATION, has_challenge=True)
     google.response = {"error": "access_denied", "code": None}
     assert_failed(
         service.sign_in("google", redirect_to=APPLICATION), "bad_oauth_callback", "access_denied", APPLICATION
@@ -33,16 +33,16 @@ def test_refusal_of_the_provider_is_in_the_query_too(service, google):
 
 def test_provider_that_does_not_answer_is_in_the_query_too(make_service, google):
     google.instead[google.DISCOVERY] = Answer(503)
-    failed = make_service().sign_in("google", **TO_APPLICATION)
-    assert_failed(failed, "bad_oauth_callback", "temporarily_unavailable", APPLICATION, has_challenge=True)
+    page = make_service().sign_in("google", **TO_APPLICATION)
+    assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION, has_challenge=True)
 
 
 def test_answer_replaces_an_earlier_one_in_the_query_of_the_target(service, google):
     """An application may ask to return to the page that got the last error."""
     target = f"{APPLICATION}?page=2&error=access_denied&error_code=x&code=old#error=old"
     google.response = {"error": "access_denied", "code": None}
-    failed = service.sign_in("google", redirect_to=target, **WITH_CHALLENGE)
-    _, in_query, in_fragment = parsed(failed.url)
+    page = service.sign_in("google", redirect_to=target, **WITH_CHALLENGE)
+    _, in_query, in_fragment = parsed(page.url)
     assert in_query.pop("page") == "2"
     assert (
         in_query
@@ -51,7 +51,7 @@ def test_answer_replaces_an_earlier_one_in_the_query_of_the_target(service, goog
     )
     google.response = {}
     google.person = {"sub": "dave", "email": "dave@example.com", "email_verified": True}
-    url = service.sign_in("google", redirect_to=failed.url, **WITH_CHALLENGE).url.partition("#")[0]
+    url = service.sign_in("google", redirect_to=page.url, **WITH_CHALLENGE).url.partition("#")[0]
     assert single(url.partition("?")[2]).keys() == {"page", "code"}
 
 

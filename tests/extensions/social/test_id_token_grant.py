@@ -143,9 +143,9 @@ class TestInvalidToken:
     @pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if not preset.issuer])
     def test_provider_without_id_tokens_is_refused_as_one(self, make_service, google, database, name):
         with PlainProvider(name) as plain:
-            refused = hand_in(make_service(**plain.settings()), google.id_token(), name)
+            response = hand_in(make_service(**plain.settings()), google.id_token(), name)
         details = "provider: has no ID tokens; sign in with it at GET /authorize"
-        assert_error(refused, 400, "validation_failed", details=details)
+        assert_error(response, 400, "validation_failed", details=details)
         assert database.count("users") == 0
 
     @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ class TestInvalidToken:
     def test_second_name_of_google_is_accepted_and_own_access_tokens_are_refused(
         self, service, google, alice
     ):
-        refused = alice.open_session().access_token
-        assert_error(hand_in(service, refused), *REFUSED, details=DETAILS)
+        token = alice.open_session().access_token
+        assert_error(hand_in(service, token), *REFUSED, details=DETAILS)
         assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
 
 
@@ -212,8 +212,8 @@ class TestLinking:
         session = alice.sign_in(client=client)
         target.answer = lambda event: (database.run(statement), {"claims": event["claims"]})[1]
         body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
-        refused = client.post(PATH, json=body, headers=session.authorization)
-        assert (refused.status_code, refused.json["error_code"]) == error
+        response = client.post(PATH, json=body, headers=session.authorization)
+        assert (response.status_code, response.json["error_code"]) == error
         assert len(target.requests) == 2
 
     def test_identity_is_linked_and_the_session_stays(self, service, link, session, outbox, database, google):

@@ -222,8 +222,8 @@ class TestSecondSubject:
     def test_second_subject_is_not_linked_by_address(self, service, google, alice_at_google, database, query):
         be(google, "another-at-google", ALICE)
         before = database.everything(*TABLES)
-        failed = service.sign_in("google", **query)
-        assert_failed(failed, "identity_already_exists", has_challenge=bool(query))
+        page = service.sign_in("google", **query)
+        assert_failed(page, "identity_already_exists", has_challenge=bool(query))
         assert database.everything(*TABLES) == before
 
 

@@ -95,8 +95,8 @@ class TestAuthorize:
     def test_tokens_of_a_sign_in_are_not_carried_on_to_the_next_provider(self, service, google, path):
         """Browsers keep the fragment in a redirect."""
         url = service.authorize("google", redirect_to=f"{SITE}{path}?provider=google")
-        refused = service.client.get(url)
-        assert (refused.status_code, "Location" in refused.headers) == (400, False)
+        response = service.client.get(url)
+        assert (response.status_code, "Location" in response.headers) == (400, False)
 
     def test_flow_is_stored_in_one_row_without_clear_secrets(self, service, database):
         browser = service.browser()
@@ -312,8 +312,8 @@ class TestTarget:
         for target in (APPLICATION, f"{APPLICATION}?tab=1"):
             service.session(service.sign_in("google", redirect_to=target), target)
         for target in ("https://evil.example/", "//evil.example", "https://app.example.com.evil.example/"):
-            refused = service.client.get(service.authorize("google", redirect_to=target))
-            assert refused.status_code == 400
+            response = service.client.get(service.authorize("google", redirect_to=target))
+            assert response.status_code == 400
 
     def test_code_is_added_to_the_query_of_the_target(self, service):
         page = service.sign_in("google", redirect_to=f"{APPLICATION}?tab=1", **WITH_CHALLENGE)

@@ -12,8 +12,8 @@ USERS = "SELECT count(*) FROM users"
 
 
 def _assert_refused(sso, body):
-    refused = sso.client.post("/token?grant_type=id_token", json=body)
-    assert_error(refused, 400, "bad_oauth_callback", "Bad ID token", details=ANYTHING)
+    response = sso.client.post("/token?grant_type=id_token", json=body)
+    assert_error(response, 400, "bad_oauth_callback", "Bad ID token", details=ANYTHING)
 
 
 @pytest.mark.parametrize("field", ["issuer", "discovery_url"])

@@ -45,8 +45,8 @@ def test_provider_whose_domain_became_everybodys_is_disabled_and_deleted_and_not
         return
     assert client.put(path, json={"enabled": False}, headers=service_role).json["enabled"] is False
     details = "domains: acme.example has mailboxes of everybody"
-    refused = client.put(path, json={"enabled": True}, headers=service_role)
-    assert_error(refused, 400, "validation_failed", details=details)
+    response = client.put(path, json={"enabled": True}, headers=service_role)
+    assert_error(response, 400, "validation_failed", details=details)
     assert database.value("SELECT enabled FROM identity_providers WHERE id = %(id)s", id=acme.id) is False
 
 
@@ -111,8 +111,8 @@ class TestApi:
     @cases("name", ["custom:none", "custom:acme-idp%00", "%00", "sso:%00", "custom:ACME-IDP"])
     def test_other_name_is_not_found(self, sso, acme, name):
         for method in ("GET", "PUT", "DELETE"):
-            refused = sso.admin(method, f"/{name}", **({"enabled": False} if method == "PUT" else {}))
-            assert_error(refused, 404, "custom_provider_not_found")
+            response = sso.admin(method, f"/{name}", **({"enabled": False} if method == "PUT" else {}))
+            assert_error(response, 404, "custom_provider_not_found")
         assert sso.admin("GET", f"/{acme.identifier}").json["enabled"] is True
 
 
@@ -198,8 +198,8 @@ class TestWhatIsRefused:
         sso.signed_in(acme.identifier)
         assert sso.change(acme, issuer=f"{acme.provider.url}/").status_code == 200
         details = "issuer: can't change while users sign in with this provider; add another one"
-        refused = sso.change(acme, issuer=globex.provider.url, client_secret=secret)
-        assert_error(refused, 400, "validation_failed", details=details)
+        response = sso.change(acme, issuer=globex.provider.url, client_secret=secret)
+        assert_error(response, 400, "validation_failed", details=details)
 
     def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
         monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)

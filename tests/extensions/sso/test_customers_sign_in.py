@@ -190,8 +190,8 @@ class TestWhomNot:
     def test_user_cannot_link_a_customers_provider(self, sso, acme, alice):
         session = alice.sign_in(client=sso.client)
         query = {"provider": acme.identifier}
-        refused = session.get("/user/identities/authorize", query_string=query)
-        assert_error(refused, 404, "manual_linking_disabled")
+        response = session.get("/user/identities/authorize", query_string=query)
+        assert_error(response, 404, "manual_linking_disabled")
         body = {"provider": acme.identifier, "id_token": acme.provider.id_token(), "link_identity": True}
         assert_error(session.post("/token?grant_type=id_token", json=body), 404, "manual_linking_disabled")
 
@@ -210,8 +210,8 @@ class TestEnds:
             sso.delete(acme)
         assert_error(session.get("/user"), 401, "session_not_found")
         assert_error(session.refresh(), 400, "refresh_token_not_found")
-        refused = sso.client.post("/token?grant_type=api_key", json={"api_key": key.json["key"]})
-        assert_error(refused, 401, "invalid_credentials")
+        response = sso.client.post("/token?grant_type=api_key", json={"api_key": key.json["key"]})
+        assert_error(response, 401, "invalid_credentials")
         assert other.get("/user").status_code == 200
         end_reason = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
         assert database.value(end_reason) == "provider_disabled"
@@ -355,9 +355,9 @@ class TestAdoption:
         other = run_command(sso.app, "providers", "adopt", "acme-idp", alice.email)
         assert (other.exit_code, other.stderr) == (3, "Error: This provider doesn't sign in this address.\n")
         database.run("UPDATE users SET role = 'admin'")
-        refused = run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
-        assert refused.exit_code == 3
-        assert "Administrators can't sign in with a customer's provider" in refused.stderr
+        result = run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
+        assert result.exit_code == 3
+        assert "Administrators can't sign in with a customer's provider" in result.stderr
         assert database.count("identity_provider_adoptions") == 0
 
 

@@ -64,8 +64,8 @@ def test_every_member_of_a_change_is_attacked_or_open_to_the_key():
 @pytest.mark.parametrize("member", VALUES)
 def test_key_sets_no_member_that_decides_who_signs_in(sso, change, acme, globex, database, member, beside):
     before, requests = database.everything(*TABLES), globex.provider.paths()
-    refused = change(**{member: VALUES[member]} | beside)
-    assert_refused(refused, min({member, *beside} - {"name", "enabled"}))
+    response = change(**{member: VALUES[member]} | beside)
+    assert_refused(response, min({member, *beside} - {"name", "enabled"}))
     assert database.everything(*TABLES) == before
     sso.sign_in(acme.identifier)
     assert globex.provider.paths() == requests
@@ -117,14 +117,14 @@ class TestDomains:
             change(globex, domains=["globex.example", "operator.example"])
         elif request.param == "create":
             body = globex.body(identifier="custom:evil", domains=["operator.example"])
-            refused = sso.client.post("/admin/custom-providers", json=body, headers=key)
-            assert_error(refused, 403, "insufficient_scope", details="no scope opens this")
+            response = sso.client.post("/admin/custom-providers", json=body, headers=key)
+            assert_error(response, 403, "insufficient_scope", details="no scope opens this")
         else:
             domains = ["globex.example", "operator.example"]
             assert sso.change(globex, domains=domains, enabled=False).status_code == 200
-            refused = change(globex, enabled=True, name="Globex")
+            response = change(globex, enabled=True, name="Globex")
             details = "enabled: a provider that is off stays off"
-            assert_error(refused, 403, "insufficient_permissions", details=details)
+            assert_error(response, 403, "insufficient_permissions", details=details)
         globex.be("1", BOSS)
         return "custom:evil" if request.param == "create" else globex.identifier
 
@@ -155,9 +155,9 @@ def test_key_turns_nothing_on_that_the_operator_has_disabled(sso, change, acme, 
     sso.signed_in(acme.identifier)
     assert sso.change(acme, enabled=False).status_code == 200
     for body in ({"enabled": True}, {"enabled": True, "name": "Acme"}):
-        refused = change(**body)
+        response = change(**body)
         details = "enabled: a provider that is off stays off"
-        assert_error(refused, 403, "insufficient_permissions", details=details)
+        assert_error(response, 403, "insufficient_permissions", details=details)
     assert (
         database.count("identity_providers", "identifier = %(name)s AND enabled", name=acme.identifier) == 0
     )
@@ -200,8 +200,8 @@ def test_key_turns_off_no_provider_of_an_administrator(sso, change, acme, databa
 
 def test_key_deletes_no_provider(sso, acme, key, database):
     for name in (acme.identifier, acme.id):
-        refused = sso.client.delete(f"/admin/custom-providers/{name}", headers=key)
-        assert_error(refused, 403, "insufficient_scope", details="no scope opens this")
+        response = sso.client.delete(f"/admin/custom-providers/{name}", headers=key)
+        assert_error(response, 403, "insufficient_scope", details="no scope opens this")
     assert database.count("identity_providers") == 2
 
 
@@ -212,7 +212,7 @@ def test_key_beside_the_token_of_a_user_or_an_administrator_opens_nothing(sso, a
         token = {"Authorization": f"Bearer {person.open_session(sso.client).access_token}"}
         for body in ({"name": "Evil"}, {"issuer": "https://evil.example"}):
             for headers in (token, token | apikey):
-                refused = sso.client.put(path, json=body, headers=headers)
-                assert refused.status_code == 403, refused.text
+                response = sso.client.put(path, json=body, headers=headers)
+                assert response.status_code == 403, response.text
     assert sso.client.put(path, json={"name": "Acme Inc."}, headers=apikey).status_code == 200
     assert_refused(sso.client.put(path, json={"issuer": "https://evil.example"}, headers=apikey), "issuer")

@@ -121,9 +121,9 @@ def test_change_that_leaves_the_client_as_it_is_needs_no_secret(sso, acme, chang
 
 @pytest.mark.parametrize("secret", [None, "", 5, "é"])
 def test_invalid_secret_does_not_count(sso, acme, globex, secret):
-    refused = sso.change(acme, issuer=globex.provider.url, client_secret=secret)
-    assert refused.status_code == 400
-    assert refused.json["details"].startswith("client_secret: ")
+    response = sso.change(acme, issuer=globex.provider.url, client_secret=secret)
+    assert response.status_code == 400
+    assert response.json["details"].startswith("client_secret: ")
 
 
 def test_change_that_waits_for_another_one_puts_no_older_secret_back(sso, acme, database):

@@ -61,11 +61,11 @@ def test_user_made_by_a_provider_that_a_keys_session_has_changed_becomes_no_admi
     customers.acme.be("9", BOSS)
     session = service.signed_in(f"custom:{provider}")
     passkeys.register(session)
-    promoted = service.client.put(
+    response = service.client.put(
         f"/admin/users/{session.claims['sub']}", json={"role": "admin"}, headers=service_role
     )
-    assert_error(promoted, 400, "validation_failed", details=None)
-    assert promoted.json["msg"].startswith("An administrative key has set this email: ")
+    assert_error(response, 400, "validation_failed", details=None)
+    assert response.json["msg"].startswith("An administrative key has set this email: ")
 
 
 def test_provider_that_a_keys_session_has_connected_is_marked_as_the_keys(
@@ -81,7 +81,7 @@ def test_user_made_by_another_provider_may_become_an_administrator(
 ):
     customers.acme.be("9", BOSS)
     session = service.signed_in(f"custom:{provider}")
-    promoted = service.client.put(
+    response = service.client.put(
         f"/admin/users/{session.claims['sub']}", json={"role": "admin"}, headers=service_role
     )
-    assert promoted.status_code == 200, promoted.text
+    assert response.status_code == 200, response.text

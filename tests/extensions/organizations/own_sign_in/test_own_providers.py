@@ -211,8 +211,8 @@ def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
     # The session has no proof of the last 15 minutes.
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
     body = {"issuer": issuer, "client_secret": "x"}
-    refused = session_of_bob.put(f"{acme}/providers/{provider}", json=body)
-    assert_error(refused, 400, "reauthentication_needed", details=ANYTHING)
+    response = session_of_bob.put(f"{acme}/providers/{provider}", json=body)
+    assert_error(response, 400, "reauthentication_needed", details=ANYTHING)
     assert (requests, len(customers.acme.provider.asked)) == ([], requests_before)
 
 
@@ -335,8 +335,8 @@ class TestDisabledByTheOperator:
         assert "Turned off by the operator of this service" in words(page)
         assert f"providers/{provider}" not in page.text
         for action in ("try", "on", "delete"):
-            refused = press(alice, action, visitor).page
-            assert (refused.status, "turned this provider off" in words(refused)) == (403, True), action
+            result = press(alice, action, visitor).page
+            assert (result.status, "turned this provider off" in words(result)) == (403, True), action
         assert database.count("oauth_flows") == 0
         assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
 
@@ -353,8 +353,8 @@ class TestDisabledByTheOperator:
         before = database.everything("identity_providers", "identity_provider_domains")
         path = f"/admin/custom-providers/{provider}"
         for body in ({"enabled": True}, {"enabled": True, "name": "Evil"}):
-            refused = service.client.put(path, json=body, headers=key)
-            assert_error(refused, 403, "insufficient_permissions", details=KEPT_OFF)
+            response = service.client.put(path, json=body, headers=key)
+            assert_error(response, 403, "insufficient_permissions", details=KEPT_OFF)
         assert database.everything("identity_providers", "identity_provider_domains") == before
         assert service.client.put(path, json={"name": "Acme"}, headers=key).json["is_blocked"] is True
 
@@ -384,8 +384,8 @@ def test_key_of_a_program_enables_no_provider_that_its_owners_have_off(
     assert "is turned off" in words(service.sign_in(f"custom:{provider}"))
     # One that is on may be named so.
     database.run("UPDATE identity_providers SET is_on = true")
-    changed = service.client.put(path, json={"enabled": True, "name": "Acme"}, headers=key)
-    assert (changed.status_code, changed.json["enabled"]) == (200, True)
+    response = service.client.put(path, json={"enabled": True, "name": "Acme"}, headers=key)
+    assert (response.status_code, response.json["enabled"]) == (200, True)
 
 
 def test_owner_who_returns_from_a_trial_is_refused_once_the_operator_has_disabled_the_provider(
@@ -523,8 +523,8 @@ def test_silent_names_of_owners_keep_neither_other_organizations_nor_the_operato
         customers.acme.be("7", "eve@example.com")
         assert "access_token" in service.sign_in(f"custom:{provider}").url
         domain_body = customers.globex.body(domains=["globex.example"])
-        added = client.post("/admin/custom-providers", json=domain_body, headers=service_role)
-        assert added.status_code == 201
+        response = client.post("/admin/custom-providers", json=domain_body, headers=service_role)
+        assert response.status_code == 201
         still_waiting = _FLOOD - len(finished)
         names.silent = set()  # the resolver asks again, and learns that the name does not exist
         return still_waiting
@@ -580,8 +580,8 @@ def test_owner_signs_in_nobody_with_an_id_token_of_a_client_of_his_own(
     assert sign_in.change(provider, **{change: value}, client_secret="another").status_code == 200
     before = database.count("sessions")
     body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token(aud="website")}
-    refused = service.client.post("/token?grant_type=id_token", json=body)
-    assert_error(refused, 400, "validation_failed", details=ANYTHING)
+    response = service.client.post("/token?grant_type=id_token", json=body)
+    assert_error(response, 400, "validation_failed", details=ANYTHING)
     assert database.count("sessions") == before
 
 

@@ -24,8 +24,8 @@ class TestTryIt:
         amr = database.value("SELECT amr FROM sessions ORDER BY created_at DESC LIMIT 1")
         assert (amr[-1]["method"], amr[-1]["provider"]) == ("oauth", f"sso:{provider}")
         assert database.value("SELECT tried_at IS NOT NULL AND NOT is_on FROM identity_providers")
-        linked = database.one("SELECT user_id::text, subject FROM identities WHERE provider LIKE 'sso:%%'")
-        assert linked == (alice.id, "1")
+        row = database.one("SELECT user_id::text, subject FROM identities WHERE provider LIKE 'sso:%%'")
+        assert row == (alice.id, "1")
         # It is off for everybody else, and for her without the press.
         for email in (ALICE, "eve@example.com"):
             customers.acme.be("1", email)
@@ -301,8 +301,8 @@ class TestRequirement:
             assert (result.exit_code, details in result.output) == (2, True)
         else:
             key = make_admin_key(service.parts, "organizations:write").headers
-            refused = service.client.put(acme, json=body, headers=key if door == "key" else service_role)
-            assert_error(refused, 400, "validation_failed", details=details)
+            response = service.client.put(acme, json=body, headers=key if door == "key" else service_role)
+            assert_error(response, 400, "validation_failed", details=details)
         assert_error(owner.put(acme, json=body), 403, "organization_sign_in_needed", providers=[])
         assert database.value("SELECT needs_own_provider FROM organizations") is False
         assert owner.get(acme).status_code == 200
@@ -328,12 +328,12 @@ class TestRequirement:
             assert on.page.status == 400
             assert "A provider must be on, with a domain" in words(on.page)
         else:
-            refused = (
+            response = (
                 session.put(acme, json=body | proof)
                 if door == "owner"
                 else service.client.put(acme, json=body, headers=service_role)
             )
-            assert_error(refused, 400, "validation_failed", details=details)
+            assert_error(response, 400, "validation_failed", details=details)
         assert database.value("SELECT needs_own_provider FROM organizations") is False
         assert owner.get(acme).status_code == 200
 
@@ -390,11 +390,11 @@ def test_key_of_a_program_ends_no_organization_with_a_provider_and_deletes_none(
     on, provider, service, acme, database
 ):
     key = make_admin_key(service.parts, "organizations:write")
-    refused = service.client.delete(acme, json={}, headers=key.headers)
-    assert_error(refused, 403, "insufficient_permissions", details=ANYTHING)
+    response = service.client.delete(acme, json={}, headers=key.headers)
+    assert_error(response, 403, "insufficient_permissions", details=ANYTHING)
     for path in (f"{acme}/providers/{provider}", f"{acme}/domains/{DOMAIN}"):
-        refused = service.client.delete(path, json={}, headers=key.headers)
-        assert_error(refused, 403, "insufficient_scope", details=ANYTHING)
+        response = service.client.delete(path, json={}, headers=key.headers)
+        assert_error(response, 403, "insufficient_scope", details=ANYTHING)
     assert database.value("SELECT is_on FROM identity_providers")
     assert database.count("organizations", "ended_at IS NULL") == 1
 
@@ -406,8 +406,8 @@ def test_key_for_providers_gives_and_takes_no_domain(on, provider, service, cust
     path = f"/admin/custom-providers/custom:{provider}"
     database.run("UPDATE identity_providers SET is_on = %(is_on)s", is_on=is_on)
     for domains in ([], ["other.example"], [DOMAIN, "other.example"]):
-        refused = service.client.put(path, json={"domains": domains}, headers=key)
-        assert_error(refused, 403, "insufficient_permissions", details="domains: must be absent")
+        response = service.client.put(path, json={"domains": domains}, headers=key)
+        assert_error(response, 403, "insufficient_permissions", details="domains: must be absent")
     assert database.all("SELECT domain FROM identity_provider_domains") == [(DOMAIN,)]
 
 
@@ -455,8 +455,8 @@ def test_key_that_may_delete_users_deletes_no_only_owner_whose_provider_signs_in
     assert database.count("memberships") == 1
     key = make_admin_key(service.parts, "users:write")
     path = f"/admin/users/{alice.id}"
-    refused = service.client.delete(path, headers=key.headers)
-    assert_error(refused, 403, "insufficient_permissions", details="providers: must be deleted first")
+    response = service.client.delete(path, headers=key.headers)
+    assert_error(response, 403, "insufficient_permissions", details="providers: must be deleted first")
     janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert database.count("users", "id = %(id)s", id=alice.id) == 1
     assert database.count("identities", "provider LIKE 'sso:%%'") == 2

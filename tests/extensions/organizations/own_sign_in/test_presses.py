@@ -153,38 +153,38 @@ class TestWhoHasLeft:
     """A user who has moved to the provider and then leaves may remove the identity."""
 
     @pytest.fixture
-    def moved(self, member, press, bob):
+    def moved_member(self, member, press, bob):
         press(bob, "move")
         return member
 
     @pytest.fixture
-    def left(self, moved, acme, bob):
-        assert moved.delete(f"{acme}/members/{bob.id}").status_code == 204
-        return moved
+    def former_member(self, moved_member, acme, bob):
+        assert moved_member.delete(f"{acme}/members/{bob.id}").status_code == 204
+        return moved_member
 
     @pytest.fixture
-    def id(self, moved, bob, database):
+    def id(self, moved_member, bob, database):
         return database.value(
             f"SELECT id FROM identities WHERE {IS_AT_A_PROVIDER} AND user_id = %(id)s", id=bob.id
         )
 
     def test_user_who_has_left_removes_the_identity_and_is_rid_of_the_issuer(
-        self, left, id, acme, bob, provider, service, database
+        self, former_member, id, acme, bob, provider, service, database
     ):
         session_of_issuer = service.signed_in(f"custom:{provider}")
         database.run(INSERT_API_KEY, id=bob.id)
         # The sign-in has added him again.
-        assert left.delete(f"{acme}/members/{bob.id}").status_code == 204
-        response = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert former_member.delete(f"{acme}/members/{bob.id}").status_code == 204
+        response = former_member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
         assert response.status_code == 200, response.text
         assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
         assert session_of_issuer.refresh().status_code == 400
         assert database.count("api_keys") == 0
-        assert left.get("/user").status_code == 200
+        assert former_member.get("/user").status_code == 200
         assert database.count("audit_log", "action = 'identity_unlinked'") == 1
 
     def test_user_who_has_left_removes_the_identity_on_the_account_page(
-        self, left, id, browse, bob, database
+        self, former_member, id, browse, bob, database
     ):
         visitor = browse(bob)
         visitor.visit("/account")
@@ -194,11 +194,11 @@ class TestWhoHasLeft:
         assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
 
     def test_session_that_the_issuer_opened_does_not_remove_the_identity(
-        self, left, id, acme, provider, service, bob, database
+        self, former_member, id, acme, provider, service, bob, database
     ):
         session_of_issuer = service.signed_in(f"custom:{provider}")
         # The sign-in has added him again.
-        assert left.delete(f"{acme}/members/{bob.id}").status_code == 204
+        assert former_member.delete(f"{acme}/members/{bob.id}").status_code == 204
         for response in (
             session_of_issuer.open(f"/user/identities/{id}", "DELETE", json={}),
             session_of_issuer.put("/user", json={"remove": [id]}),
@@ -206,16 +206,16 @@ class TestWhoHasLeft:
             assert_error(response, 404, "manual_linking_disabled")
         assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 1
 
-    def test_identity_that_is_the_last_way_to_sign_in_is_not_removed(self, left, id, bob, database):
+    def test_identity_that_is_the_last_way_to_sign_in_is_not_removed(self, former_member, id, bob, database):
         database.run(
             "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s", id=bob.id
         )
-        refused = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
-        assert_error(refused, 422, "single_identity_not_deletable")
+        response = former_member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert_error(response, 422, "single_identity_not_deletable")
 
-    def test_member_does_not_remove_the_identity(self, moved, id, browse, bob):
-        refused = moved.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
-        assert_error(refused, 404, "manual_linking_disabled")
+    def test_member_does_not_remove_the_identity(self, moved_member, id, browse, bob):
+        response = moved_member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert_error(response, 404, "manual_linking_disabled")
         assert str(id) not in browse(bob).visit("/account").text
 
 
@@ -227,6 +227,6 @@ def test_press_in_a_session_of_an_administrative_key_links_no_way_to_sign_in(
     database.run("UPDATE sessions SET by_key = true WHERE user_id = %(id)s", id=bob.id)
     press(bob, "move", visitor)
     passkeys.register(service.signed_in(f"custom:{provider}"))
-    promoted = service.client.put(f"/admin/users/{bob.id}", json={"role": "admin"}, headers=service_role)
-    assert promoted.status_code == 200, promoted.text
-    assert {way["type"] for way in promoted.json["ways_to_sign_in"]} == {"email", "password"}
+    response = service.client.put(f"/admin/users/{bob.id}", json={"role": "admin"}, headers=service_role)
+    assert response.status_code == 200, response.text
+    assert {way["type"] for way in response.json["ways_to_sign_in"]} == {"email", "password"}

@@ -40,10 +40,10 @@ def test_hostile_issuer_never_gets_the_stored_secret(
     # It answers every client.
     monkeypatch.setattr(customers.globex.provider, "client_id", customers.acme.provider.client_id)
     before = database.all(SELECT_CLIENT)
-    refused = change(**{field: hostile_values[field]})
+    response = change(**{field: hostile_values[field]})
     press(alice)
     assert "/token" not in customers.globex.provider.paths()
-    assert_error(refused, 400, "validation_failed", details=NEEDED.format(field))
+    assert_error(response, 400, "validation_failed", details=NEEDED.format(field))
     assert database.all(SELECT_CLIENT) == before
 
 
