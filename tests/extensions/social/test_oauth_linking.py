@@ -135,7 +135,7 @@ class TestUnverifiedAddress:
         assert_untouched()
 
     @cases(
-        "sent",
+        "user_parameter",
         [
             "",
             "[]",

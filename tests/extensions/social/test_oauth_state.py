@@ -180,7 +180,7 @@ class TestCallback:
         service.session(browser.visit(url))
 
     @cases(
-        "sent",
+        "query_text",
         ["code=a&code=b&state=x", "state=a&state=b", "state=%00", "iss=a&iss=b", "state=" + "x" * 2049],
     )
     def test_repeated_or_malformed_callback_parameter_is_refused(self, service, query_text):

@@ -130,7 +130,7 @@ class TestDeleting:
 class TestIds:
     @cases("id", [NO_ID, "nonsense"])
     @cases(
-        "asked",
+        "route",
         ["get", "put", "delete", "get /deliveries", "post /test", f"post /deliveries/{NO_ID}/redeliver"],
     )
     def test_unknown_id_is_404(self, hooks, database, id, route):
