@@ -8,7 +8,7 @@ from auth.delivery.deliverer import Deliverer
 from tests.support.deliverers import RunningDeliverer
 from tests.support.processes import wait_until
 
-# The entries are of an earlier minute, whose lines are due, even if a minute begins during the test.
+# Moves the entries to an earlier minute, so that their lines are due even if a minute begins during the test.
 DUE = (
     "UPDATE audit_log SET at = at - interval '1 hour';"
     "DELETE FROM last_done;"
@@ -23,7 +23,7 @@ def lines(parts):
     return [line for line in log if line["event"] == "auth_audit_event"]
 
 
-def test_each_entry_is_a_line_once_the_same_as_in_the_api(parts, client, alice, service_role, database):
+def test_each_entry_is_logged_once_as_in_the_api(parts, client, alice, service_role, database):
     alice.try_to_sign_in("Wrong-Horse-1")
     alice.try_to_sign_in("Wrong-Horse-1")
     alice.sign_in()

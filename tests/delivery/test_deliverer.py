@@ -22,10 +22,10 @@ from tests.support.users import PASSWORD
 
 
 class Target(Sender):
-    """Takes messages; those to recipients at `held` only when it is released."""
+    """A sender that takes messages, but those to recipients of a slow host only when it is released."""
 
-    def __init__(self, slow=None, holds=0):
-        self._held = slow
+    def __init__(self, slow_host=None, holds=0):
+        self._slow_host = slow_host
         self._lock = threading.Lock()
         self.sent = []
         self.holds = holds
@@ -34,7 +34,7 @@ class Target(Sender):
         self.failures = 0
 
     def send(self, recipient, _message):
-        if self._held and recipient.endswith(self._held):
+        if self._slow_host and recipient.endswith(self._slow_host):
             with self._lock:
                 self.holds += 1
                 is_early = self.holds <= 2
@@ -65,8 +65,8 @@ def deliver(parts):
     running = []
 
     def begin(db=parts.db, settings=parts.settings, slow_after=0.1, grace=GRACE, **senders):
-        made = Deliverer(settings, db, parts.sealer, senders, slow_after=slow_after)
-        running.append(RunningDeliverer(made, grace))
+        deliverer = Deliverer(settings, db, parts.sealer, senders, slow_after=slow_after)
+        running.append(RunningDeliverer(deliverer, grace))
         return running[-1]
 
     yield begin
@@ -83,9 +83,9 @@ def listens(database):
 @pytest.fixture
 def cut_off(parts, database_url):
     """A pool of connections that the test can cut, and the forwarder that they go through."""
-    with Forwarder(database_url) as way:
-        db = Database(way.url, size=4, constants=statement_constants(parts.settings))
-        yield db, way
+    with Forwarder(database_url) as forwarder:
+        db = Database(forwarder.url, size=4, constants=statement_constants(parts.settings))
+        yield db, forwarder
         db.close()
 
 
@@ -102,23 +102,25 @@ def sending_threads():
 
 
 class TestWaking:
-    def test_notification_wakes_it_after_a_reconnect(self, outbox, deliver, listens, database, monkeypatch):
+    def test_notification_wakes_the_deliverer_even_after_a_reconnect(
+        self, outbox, deliver, listens, database, monkeypatch
+    ):
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         target = Target()
-        # Written before it listens.
+        # This message is written before the deliverer listens.
         outbox.write()
         deliver(email=target)
         target.await_sent("alice")
-        (lost,) = wait_until(listens)
+        (former_pid,) = wait_until(listens)
         for _ in range(5):
             id = outbox.write()
             wait_until(partial(is_sent, outbox, id))
-        database.run("SELECT pg_terminate_backend(%(pid)s)", pid=lost)
-        wait_until(lambda: listens() not in ([], [lost]))
+        database.run("SELECT pg_terminate_backend(%(pid)s)", pid=former_pid)
+        wait_until(lambda: listens() not in ([], [former_pid]))
         id = outbox.write()
         wait_until(partial(is_sent, outbox, id))
 
-    def test_act_wakes_it(self, client, alice, deliver, listens, monkeypatch):
+    def test_message_of_a_request_wakes_the_deliverer(self, client, alice, deliver, listens, monkeypatch):
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         target = Target()
         deliver(email=target)
@@ -130,7 +132,7 @@ class TestWaking:
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         monkeypatch.setattr(outgoing, "_LONGEST_DELAY", LONGEST_DELAY)
         target = Target()
-        # The same for an address without a user.
+        # Every second request is for an address that gets no user.
         for number in range(10):
             body = {"email": f"user{number}@example.com", "create_user": bool(number % 2)}
             assert client.post("/otp", json=body).status_code == 200
@@ -153,13 +155,13 @@ class TestWaking:
 
 
 def test_slow_mail_host_does_not_delay_other_hosts_until_it_is_quick_again(outbox, deliver):
-    target = Target(slow="@slow.example")
+    target = Target(slow_host="@slow.example")
     slow = [outbox.write(recipient=f"user{number}@slow.example") for number in range(6)]
     for number in range(20):
         outbox.write(recipient=f"user{number}@example.com")
     deliver(email=target)
     wait_until(lambda: len([to for to in target.sent if to.endswith("@example.com")]) == 20)
-    # The slow host still has the others then.
+    # At this time, the slow host still holds its other messages.
     assert [outbox.outcome(id) for id in slow].count("sent") <= 2
     target.released.set()
     wait_until(lambda: all(outbox.outcome(id) == "sent" for id in slow))
@@ -186,13 +188,13 @@ class TestFailures:
         target.await_sent("bob")
 
     def test_unreachable_database_is_logged_once_and_delivery_resumes(self, outbox, deliver, cut_off):
-        target, (db, way) = Target(), cut_off
+        target, (db, forwarder) = Target(), cut_off
         with capture_logs() as logs:
-            way.close()
+            forwarder.close()
             deliverer = deliver(db, email=target)
             wait_until(lambda: "delivery_fails" in [entry["event"] for entry in logs])
             outbox.write()
-            way.open()
+            forwarder.open()
             target.await_sent("alice")
             deliverer.stop()
         assert [entry["what"] for entry in logs if entry["event"] == "delivery_fails"] == ["database"]
@@ -211,17 +213,19 @@ class TestFailures:
         assert failure == ("delivery_fails", "email", "connection refused")
         assert not re.search("user|123456", str(logs))
 
-    def test_message_is_not_sent_twice_when_the_database_is_lost_after_it(self, outbox, deliver, cut_off):
-        target, (db, way) = Target(slow="@example.com", holds=2), cut_off
+    def test_message_is_not_sent_twice_when_the_database_is_lost_after_sending(
+        self, outbox, deliver, cut_off
+    ):
+        target, (db, forwarder) = Target(slow_host="@example.com", holds=2), cut_off
         id = outbox.write()
         # Both messages go to one target, which must not count as slow.
         deliverer = deliver(db, slow_after=60, email=target)
         outbox.write(recipient="bob@example.com")
         wait_until(lambda: target.holds == 4)
-        way.close()
+        forwarder.close()
         target.released.set()
         wait_until(lambda: len(target.sent) == 2)
-        way.open()
+        forwarder.open()
         wait_until(partial(is_sent, outbox, id))
         deliverer.stop()
         assert sorted(target.sent) == ["alice@example.com", "bob@example.com"]
@@ -229,7 +233,7 @@ class TestFailures:
 
 class TestStopping:
     def test_stop_finishes_the_message_in_flight_and_takes_no_other(self, outbox, deliver, listens):
-        target = Target(slow="@example.com", holds=2)
+        target = Target(slow_host="@example.com", holds=2)
         deliverer = deliver(email=target, grace=300)
         id = outbox.write()
         wait_until(lambda: target.holds == 3)
@@ -245,12 +249,12 @@ class TestStopping:
         assert outbox.row(late).attempts == 0
 
     def test_stop_leaves_a_message_that_takes_longer_than_the_grace(self, outbox, deliver):
-        target = Target(slow="@example.com", holds=2)
+        target = Target(slow_host="@example.com", holds=2)
         deliverer = deliver(email=target, grace=0.2)
         outbox.write()
         wait_until(lambda: target.holds == 3)
         deliverer.stop()
-        # Else the target lets go of it after 20 s.
+        # If the deliverer waited, the target would take the message after 20 s.
         assert target.sent == []
         target.released.set()
         wait_until(lambda: not sending_threads())

@@ -77,10 +77,10 @@ class TestRetries:
         mail.fails = TryLater("greylisted")
         for attempt in range(1, 10):
             outbox.let_time_pass(int(LONGEST_PAUSE))
-            began = database.now()
+            started_at = database.now()
             assert deliverer.deliver_due() == 1
             longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))
-            assert longest / 2 <= outbox.waits_for(id, began)
+            assert longest / 2 <= outbox.waits_for(id, started_at)
             assert outbox.waits_for(id) <= longest
             assert (outbox.row(id).attempts, outbox.row(id).last_error) == (attempt, "greylisted")
         assert deliverer.deliver_due() == 0
@@ -96,12 +96,12 @@ class TestRetries:
         assert len({round(outbox.waits_for(id), 2) for id in ids}) > 10
 
     def test_server_can_ask_for_a_longer_pause_but_not_a_shorter_one(self, outbox, deliverer, sms, database):
-        for asked, least, most in ((60, 60, 60), (0, FIRST_PAUSE / 2, FIRST_PAUSE)):
+        for requested, least, most in ((60, 60, 60), (0, FIRST_PAUSE / 2, FIRST_PAUSE)):
             id = outbox.sms()
-            sms.fails = TryLater("busy", retry_after=asked)
-            began = database.now()
+            sms.fails = TryLater("busy", retry_after=requested)
+            started_at = database.now()
             deliverer.deliver_due()
-            assert least <= outbox.waits_for(id, began)
+            assert least <= outbox.waits_for(id, started_at)
             assert outbox.waits_for(id) <= most
 
     def test_refused_message_is_not_retried_and_one_that_cannot_be_rendered_is(self, outbox, deliverer, mail):
@@ -110,8 +110,8 @@ class TestRetries:
         deliverer.deliver_due()
         row = outbox.row(refused)
         # The secrets are masked before the reason is cut.
-        said = f"RCPT TO 550 … … {'x' * 283}…"
-        assert (row.outcome, row.last_error, row.secret) == ("failed", said, None)
+        masked = f"RCPT TO 550 … … {'x' * 283}…"
+        assert (row.outcome, row.last_error, row.secret) == ("failed", masked, None)
         assert outbox.outcome(unknown) is None
         assert "no_such_kind" in outbox.row(unknown).last_error
 
@@ -124,7 +124,7 @@ class TestExpiry:
             outbox.let_time_pass(seconds)
             deliverer.deliver_due()
         assert outbox.row(id).attempts == 2
-        # Not deferred past its expiry, when its secret is erased.
+        # The message is not deferred past its expiry, when its secret is erased.
         assert outbox.waits_for(id) <= 10
         mail.fails = None
         outbox.let_time_pass(10)
@@ -145,13 +145,13 @@ class TestExpiry:
         assert GIVE_UP == 3 * DAY
 
     @pytest.mark.parametrize(
-        "end",
+        "statement",
         ["DELETE FROM one_time_tokens", "UPDATE one_time_tokens SET spent_at = now()", "DELETE FROM users"],
         ids=["voided", "spent", "user deleted"],
     )
     @pytest.mark.parametrize("is_retried", [False, True])
     def test_message_with_void_link_is_not_sent(
-        self, client, database, outbox, deliverer, mail, end, is_retried
+        self, client, database, outbox, deliverer, mail, statement, is_retried
     ):
         for number in range(8):
             client.post("/signup", json=DAVE | {"email": f"user{number}@example.com"})
@@ -160,7 +160,7 @@ class TestExpiry:
             deliverer.deliver_due()
             mail.fails = None
             outbox.let_time_pass(300)
-        database.run(end)
+        database.run(statement)
         client.post("/signup", json=DAVE)
         deliverer.deliver_due()
         assert mail.recipients == [DAVE["email"]]
@@ -183,14 +183,12 @@ class TestSecrets:
         assert not re.search(f"{TOKEN}|{CODE}", str(database.everything()))
 
     def test_secret_copied_from_another_row_cannot_be_opened(self, outbox, deliverer, mail, database):
-        mine, other = outbox.write(recipient="mallory@example.com"), outbox.write()
-        copy = (
-            "UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE id = %(other)s) WHERE id = %(mine)s"
-        )
-        database.run(copy, mine=mine, other=other)
+        target, source = outbox.write(recipient="mallory@example.com"), outbox.write()
+        copy = "UPDATE outbox SET secret = (SELECT secret FROM outbox WHERE id = %(source)s) WHERE id = %(target)s"
+        database.run(copy, target=target, source=source)
         deliverer.deliver_due()
         assert mail.recipients == ["alice@example.com"]
-        assert (outbox.outcome(mine), outbox.row(mine).secret) == ("failed", None)
+        assert (outbox.outcome(target), outbox.row(target).secret) == ("failed", None)
 
     def test_housekeeping_erases_expired_secrets_and_old_messages(self, outbox, deliverer, database, parts):
         old, recent = outbox.write(), outbox.write()
@@ -235,9 +233,9 @@ class TestLeases:
     def test_concurrent_deliverers_send_each_message_once(self, outbox, make_deliverer):
         recipients = sorted(f"user{number}@example.com" for number in range(100))
         ids = [outbox.write(recipient=recipient) for recipient in recipients]
-        both = Recorder()
-        at_once(8, lambda _: make_deliverer(email=both).deliver_due())
-        assert sorted(both.recipients) == recipients
+        recorder = Recorder()
+        at_once(8, lambda _: make_deliverer(email=recorder).deliver_due())
+        assert sorted(recorder.recipients) == recipients
         assert outbox.outcomes() == dict.fromkeys(ids, "sent")
 
 
@@ -245,8 +243,8 @@ def test_message_is_left_to_processes_that_have_the_key_of_its_secret(make_app, 
     old, new = secret("old"), secret("new")
     make_app(AUTH_SECRET_KEY=old).test_client().post("/signup", json=DAVE)
     error = "the secret can't be opened: its key is not among AUTH_SECRET_KEY"
-    for keys, outcome in ((new, None), (f"{new},{old}", "sent")):
-        parts = make_app(AUTH_SECRET_KEY=keys).extensions["latchkey"]
+    for key_setting, outcome in ((new, None), (f"{new},{old}", "sent")):
+        parts = make_app(AUTH_SECRET_KEY=key_setting).extensions["latchkey"]
         database.run("UPDATE outbox SET next_attempt_at = now() - interval '1 second'")
         Deliverer(parts.settings, parts.db, parts.sealer, {"email": mail}).deliver_due()
         assert database.one("SELECT outcome, last_error FROM outbox") == (outcome, error)

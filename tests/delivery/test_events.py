@@ -17,9 +17,8 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 NEW_PASSWORD = "New-Horse-2"
 CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob", "carol", "dave", "new"))
-# Routes that change nothing about a user.
-# These ask a name server and a provider: tests/extensions/organizations/own_sign_in/test_own_providers.py.
-ELSEWHERE = {
+# Routes that ask a name server or a provider, tested in extensions/organizations/own_sign_in/test_own_providers.py.
+TESTED_ELSEWHERE = {
     ("post", "/organizations/{name}/domains/{domain}"),
     ("post", "/organizations/{name}/providers"),
 }
@@ -33,6 +32,7 @@ SELECT gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', '
   FROM organizations
 RETURNING id::text
 """
+# Routes that change nothing about a user.
 WITHOUT_EVENTS = {
     ("post", f"/{path}")
     for path in (
@@ -111,14 +111,14 @@ def by_the_service_role_about_factors(scenario):
 
 
 def by_the_service_role_about_a_client(scenario):
-    made = scenario.administer("POST", "/admin/oauth/clients", CLIENT).json
-    return scenario.service_role, {"client_id": made["client_id"]}
+    client = scenario.administer("POST", "/admin/oauth/clients", CLIENT).json
+    return scenario.service_role, {"client_id": client["client_id"]}
 
 
 def requests(caller, *rows):
     """Register stories of requests by a caller: route, body, events and acts of each."""
 
-    def tell(route, body, events, acts):
+    def add_story(route, body, events, acts):
         @effect(route.partition("?")[0], events, acts)
         def send(scenario):
             webhook_id = scenario.database.value("SELECT id FROM webhooks")
@@ -132,7 +132,7 @@ def requests(caller, *rows):
         send.__name__ = f"{caller.__name__}: {route}"
 
     for row in rows:
-        tell(*row)
+        add_story(*row)
 
 
 requests(
@@ -251,75 +251,77 @@ requests(
 )
 
 
-def by_link(client, sent):
-    return links.follow(client, sent.kind, sent.token)
+def by_link(client, message):
+    return links.follow(client, message.kind, message.token)
 
 
-def by_code(client, sent):
-    return links.type_in(client, sent.kind, sent.to, sent.code)
+def by_code(client, message):
+    return links.type_in(client, message.kind, message.to, message.code)
 
 
-def by_wrong_code(client, sent):
-    return links.type_in(client, sent.kind, sent.to, sent.wrong_code)
+def by_wrong_code(client, message):
+    return links.type_in(client, message.kind, message.to, message.wrong_code)
 
 
-def by_hash(client, sent):
-    return links.hand_in(client, sent.kind, sent.token)
+def by_hash(client, message):
+    return links.hand_in(client, message.kind, message.token)
 
 
-def by_declining(client, sent):
-    return links.press(client, sent.kind, sent.token, action="decline")
+def by_declining(client, message):
+    return links.press(client, message.kind, message.token, action="decline")
 
 
-def message(route, use, kind, events, acts):
+def add_message_story(route, use, kind, events, acts):
     """Register the story of a link or code."""
 
     @effect(route, events, acts)
     def send(scenario):
-        sent = scenario.sent(kind)
-        return lambda: use(scenario.client, sent)
+        message = scenario.sent(kind)
+        return lambda: use(scenario.client, message)
 
     send.__name__ = f"{use.__name__} of {kind}"
 
 
-message("get /verify", by_link, "signup", "user.updated auth.login", "email_confirmed signed_in")
-message("get /verify", by_link, "email_change", "user.updated", "email_changed")
-message("post /verify", by_code, "sms", "user.updated auth.login", "phone_confirmed signed_in")
-message("post /verify", by_code, "phone_change", "user.updated auth.login", "phone_changed signed_in")
-message("post /verify", by_hash, "invite", "user.updated auth.login", "email_confirmed signed_in")
-message("post /verify", by_declining, "signup", "user.deleted", "user_deleted")
-message("post /verify", by_wrong_code, "magiclink", "", "")
+add_message_story("get /verify", by_link, "signup", "user.updated auth.login", "email_confirmed signed_in")
+add_message_story("get /verify", by_link, "email_change", "user.updated", "email_changed")
+add_message_story("post /verify", by_code, "sms", "user.updated auth.login", "phone_confirmed signed_in")
+add_message_story(
+    "post /verify", by_code, "phone_change", "user.updated auth.login", "phone_changed signed_in"
+)
+add_message_story("post /verify", by_hash, "invite", "user.updated auth.login", "email_confirmed signed_in")
+add_message_story("post /verify", by_declining, "signup", "user.deleted", "user_deleted")
+add_message_story("post /verify", by_wrong_code, "magiclink", "", "")
 
 
-def told_twice(route, events, acts, repeated):
-    """Register a story, and one in which its request is sent again, with no events but these acts."""
+def sent_twice(route, events, acts, repeated):
+    """Register a story, and another in which its request is sent again, with these acts and no events."""
 
-    def tell(prepare):
+    def add_both(prepare):
         @effect(route, "", repeated)
-        def again(scenario):
-            act = prepare(scenario)
-            act()
+        def send_again(scenario):
+            send = prepare(scenario)
+            send()
             scenario.database.run("DELETE FROM failure_counts")
-            return act
+            return send
 
-        again.__name__ = f"{prepare.__name__}_again"
+        send_again.__name__ = f"{prepare.__name__}_again"
         return effect(route, events, acts)(prepare)
 
-    return tell
+    return add_both
 
 
-@told_twice("post /signup", "user.created", "user_created", "message_requested")
+@sent_twice("post /signup", "user.created", "user_created", "message_requested")
 def signing_up_with_a_challenge(scenario):
     body = {"email": DAVE, "password": PASSWORD, **links.WITH_CHALLENGE}
     return lambda: scenario.client.post("/signup", json=body)
 
 
-@told_twice("post /token", "", "", "")
+@sent_twice("post /token", "", "", "")
 def refreshing(scenario):
     return scenario.session().refresh
 
 
-@told_twice("post /token", "auth.login", "signed_in", "authorization_code_reused")
+@sent_twice("post /token", "auth.login", "signed_in", "authorization_code_reused")
 def exchanging_a_code(scenario):
     scenario.client.post("/magiclink", json={"email": scenario.alice.email, **links.WITH_CHALLENGE})
     opened = links.follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token)
@@ -327,45 +329,45 @@ def exchanging_a_code(scenario):
     return lambda: scenario.client.post("/token?grant_type=pkce", json=body)
 
 
-@told_twice("post /oauth/token", "auth.login", "signed_in", "authorization_code_reused")
+@sent_twice("post /oauth/token", "auth.login", "signed_in", "authorization_code_reused")
 def redeeming_the_code_of_an_application(scenario):
     application = openid.make_client(scenario.database)
     code = openid.granted_code(scenario.database, application, scenario.session())
     return lambda: application.redeem(scenario.client, code)
 
 
-@told_twice("post /oauth/token", "", "", "")
+@sent_twice("post /oauth/token", "", "", "")
 def refreshing_the_session_of_an_application(scenario):
     application = openid.make_client(scenario.database)
     tokens = openid.tokens_of(scenario.client, scenario.database, application, scenario.alice)
     return lambda: application.refresh(scenario.client, tokens["refresh_token"])
 
 
-@told_twice("post /oauth/revoke", "auth.logout", "session_ended", "")
+@sent_twice("post /oauth/revoke", "auth.logout", "session_ended", "")
 def revoking_the_token_of_an_application(scenario):
     application = openid.make_client(scenario.database)
     tokens = openid.tokens_of(scenario.client, scenario.database, application, scenario.alice)
     return lambda: application.post(scenario.client, "/oauth/revoke", token=tokens["access_token"])
 
 
-@told_twice("post /admin/invite", "user.created", "user_created invited", "invited")
+@sent_twice("post /admin/invite", "user.created", "user_created invited", "invited")
 def inviting(scenario):
     return lambda: scenario.administer("POST", "/admin/invite", {"email": DAVE})
 
 
-@told_twice("get /verify", "auth.login", "signed_in", "")
+@sent_twice("get /verify", "auth.login", "signed_in", "")
 def following_a_magic_link(scenario):
     token = scenario.sent("magiclink").token
     return lambda: links.follow(scenario.client, "magiclink", token)
 
 
-@told_twice("post /logout", "auth.logout", "signed_out", "")
+@sent_twice("post /logout", "auth.logout", "signed_out", "")
 def logging_out(scenario):
     session = scenario.session()
     return lambda: session.post("/logout")
 
 
-@told_twice("get /callback", "user.created auth.login", "user_created signed_in", "")
+@sent_twice("get /callback", "user.created auth.login", "user_created signed_in", "")
 def signing_in_with_a_provider_as_a_new_user(scenario):
     return coming_back(scenario)
 
@@ -531,15 +533,15 @@ def deleting_a_customers_provider(scenario):
     return lambda: scenario.administer("DELETE", path)
 
 
-def founds_acme(session):
+def found_acme(session):
     return session.post("/organizations", json={"name": "Acme", "slug": "acme"})
 
 
 def acme_of(session):
     """Return the path of an organization that a session's user owns."""
-    made = founds_acme(session)
-    assert made.status_code == 201, made.text
-    return f"/organizations/{made.json['id']}"
+    response = found_acme(session)
+    assert response.status_code == 201, response.text
+    return f"/organizations/{response.json['id']}"
 
 
 def invited_by_acme(scenario):
@@ -547,8 +549,8 @@ def invited_by_acme(scenario):
     owner = scenario.session()
     path = acme_of(owner)
     bob = register(scenario.client, scenario.service_role, BOB)
-    made = owner.post(f"{path}/invitations", json={"email": BOB, "role": "member"})
-    return owner, path, bob.open_session(scenario.client), made.json["id"]
+    response = owner.post(f"{path}/invitations", json={"email": BOB, "role": "member"})
+    return owner, path, bob.open_session(scenario.client), response.json["id"]
 
 
 def member_of_acme(scenario):
@@ -562,7 +564,7 @@ def member_of_acme(scenario):
 )
 def founding_an_organization(scenario):
     session = scenario.session()
-    return lambda: founds_acme(session)
+    return lambda: found_acme(session)
 
 
 @effect("put /organizations/{name}", "organization.updated", "organization_changed")
@@ -642,19 +644,19 @@ def deleting_the_own_provider(scenario):
     return lambda: owner.delete(f"{path}/providers/{id}", json={})
 
 
-@pytest.mark.parametrize("effect", EFFECTS, ids=str)
-def test_request_writes_exactly_these_events_and_acts(effect, scenario):
-    act = effect.prepare(scenario)
+@pytest.mark.parametrize("story", EFFECTS, ids=str)
+def test_request_writes_exactly_these_events_and_acts(story, scenario):
+    send = story.prepare(scenario)
     scenario.forget()
-    act()
-    assert (scenario.events(), scenario.acts()) == (effect.events, effect.acts)
+    send()
+    assert (scenario.events(), scenario.acts()) == (story.events, story.acts)
 
 
 def test_every_changing_route_has_a_story(whole_app):
     changing = {
         route[:2] for route in routes(whole_app) if route[0] != "get" and not route[1].endswith("/callback")
     }
-    assert changing - {effect.route for effect in EFFECTS} == WITHOUT_EVENTS | ELSEWHERE
+    assert changing - {effect.route for effect in EFFECTS} == WITHOUT_EVENTS | TESTED_ELSEWHERE
 
 
 def test_event_is_written_once_per_webhook_with_one_id(scenario, database):
@@ -672,7 +674,7 @@ def test_event_is_written_once_per_webhook_with_one_id(scenario, database):
         assert row.variables["event_id"] == rows[0].variables["event_id"]
 
 
-def test_events_of_organizations_say_the_organization_and_of_memberships_the_role_and_the_user(
+def test_event_of_an_organization_names_it_and_that_of_a_membership_the_role_and_the_user_too(
     scenario, database, service_role
 ):
     session = scenario.session()
@@ -680,9 +682,11 @@ def test_events_of_organizations_say_the_organization_and_of_memberships_the_rol
     path = acme_of(session)
     acme = {"id": path.rpartition("/")[2], "slug": "acme"}
     by_phone = "INSERT INTO users (phone, made_by) VALUES (%(phone)s, 'import') RETURNING id::text"
-    phone = database.value(by_phone, phone=links.PHONE)
-    added = scenario.client.put(f"{path}/members/{phone}", json={"role": "billing"}, headers=service_role)
-    assert added.status_code in (200, 201), added.text
+    phone_user_id = database.value(by_phone, phone=links.PHONE)
+    response = scenario.client.put(
+        f"{path}/members/{phone_user_id}", json={"role": "billing"}, headers=service_role
+    )
+    assert response.status_code in (200, 201), response.text
     session.delete(path, json={})
     rows = database.all(
         "SELECT kind, variables->'data' AS data FROM outbox"
@@ -693,7 +697,7 @@ def test_events_of_organizations_say_the_organization_and_of_memberships_the_rol
         ("membership.created", {"organization": acme, "role": "owner", "user": alice}),
         (
             "membership.created",
-            {"organization": acme, "role": "billing", "user": {"id": phone, "email": None}},
+            {"organization": acme, "role": "billing", "user": {"id": phone_user_id, "email": None}},
         ),
         ("organization.created", {"organization": acme}),
         ("organization.deleted", {"organization": acme}),

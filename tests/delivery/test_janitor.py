@@ -18,19 +18,17 @@ from tests.support.processes import wait_until
 from tests.support.users import PASSWORD
 
 REMOVALS = [remove.__name__ for remove in janitor.REMOVALS]
-
-
 TABLES = {line.split()[0] for line in EXPIRED}
-# Neither the user of the other rows, nor rows that the janitor writes.
-OTHERS = {
+# Conditions of rows that are not expired: the user of the expired rows, a client, and what the janitor writes.
+NOT_EXPIRED = {
     "users": "made_by = 'administrator'",
     "oauth_clients": "NOT is_dynamic",
     "audit_log": "action IN ('user_deleted', 'client_deleted')",
 }
 
 
-def left(database):
-    counts = {table: database.count(table, f"NOT ({OTHERS.get(table, 'false')})") for table in TABLES}
+def count_remaining(database):
+    counts = {table: database.count(table, f"NOT ({NOT_EXPIRED.get(table, 'false')})") for table in TABLES}
     return {table: count for table, count in counts.items() if count}
 
 
@@ -50,17 +48,17 @@ class TestCleaning:
         fill(database, 2)
         with database.locked("oauth_flows", database.value("SELECT id FROM oauth_flows LIMIT 1")):
             janitor.clean(parts.db)
-            assert left(database) == {"oauth_flows": 1}
+            assert count_remaining(database) == {"oauth_flows": 1}
         janitor.clean(parts.db)
-        assert left(database) == {}
+        assert count_remaining(database) == {}
 
     def test_one_janitor_of_all_nodes_cleans_at_a_time(self, parts, database, database_url):
         fill(database, 1)
-        before = left(database)
+        before = count_remaining(database)
         with closing(psycopg2.connect(database_url)) as other, other.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(7239004119)")
             assert cursor.fetchone() == (True,)
-            assert (janitor.clean(parts.db), left(database)) == (0, before)
+            assert (janitor.clean(parts.db), count_remaining(database)) == (0, before)
             other.rollback()
         assert janitor.clean(parts.db) == len(TABLES) + 2
 
@@ -71,13 +69,13 @@ class TestCleaning:
             removed = sum(threads.map(lambda _: janitor.clean(parts.db), range(4)))
         # A janitor skips rows while another one cleans.
         assert removed + janitor.clean(parts.db) == 1000 * (len(TABLES) + 2)
-        assert left(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400, "users": 400}
+        assert count_remaining(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400, "users": 400}
         assert janitor.clean(parts.db) == 0
 
     def test_deliverer_cleans_when_it_starts(self, parts, database):
         fill(database, janitor.BATCH + 1)
         with RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {})):
-            wait_until(lambda: left(database) == {})
+            wait_until(lambda: count_remaining(database) == {})
 
     def test_running_deliverer_removes_unverified_factors_each_minute(self, parts, database, monkeypatch):
         monkeypatch.setattr(deliverer, "_COUNT_INTERVAL", 0)
@@ -125,14 +123,16 @@ class TestDynamicClients:
         details = database.value("SELECT details FROM audit_log WHERE action = 'client_deleted'")
         assert details == {"client_id": client_id, "client": "Wiki", "because": "unallowed"}
 
-    def test_others_are_kept(self, parts, alice, database):
+    def test_clients_of_operators_and_clients_with_a_grant_or_a_request_are_kept(
+        self, parts, alice, database
+    ):
         insert_public_client(database)
-        granted, asked = (insert_public_client(database, is_dynamic=True) for _ in range(2))
+        granted, requested = (insert_public_client(database, is_dynamic=True) for _ in range(2))
         allow(database, alice.id, granted, age="8 days")
         database.run(
             "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)"
-            " VALUES ('', %(asked)s, '', '', '{}', now() + interval '1 minute')",
-            asked=asked,
+            " VALUES ('', %(requested)s, '', '', '{}', now() + interval '1 minute')",
+            requested=requested,
         )
         database.run(f"UPDATE oauth_clients SET {self.OLD}")
         assert (janitor.clean(parts.db), database.count("oauth_clients")) == (0, 3)
@@ -156,7 +156,7 @@ class TestUnusedUsers:
         return users_after
 
     @pytest.fixture
-    def made(self, client):
+    def strangers(self, client):
         """A user by each request that strangers can send."""
         for path, body in (
             ("/signup", {"email": "signup@example.com", "password": PASSWORD}),
@@ -170,7 +170,7 @@ class TestUnusedUsers:
     def dave(self, client):
         client.post("/magiclink", json={"email": "dave@example.com"})
 
-    def test_users_are_removed_30_days_after_sign_up(self, made, database, users_after):
+    def test_users_are_removed_30_days_after_sign_up(self, strangers, database, users_after):
         assert [users_after(29), users_after(1)] == [4, 0]
         assert [database.count(table) for table in ("identities", "user_objects")] == [0, 0]
 
@@ -188,7 +188,9 @@ class TestUnusedUsers:
             *("made_by = 'administrator'", "made_by = 'invitation'", "banned_until = 'infinity'", None),
         ],
     )
-    def test_other_users_are_kept(self, dave, database, users_after, change):
+    def test_user_who_was_used_or_made_or_changed_by_an_administrator_is_kept(
+        self, dave, database, users_after, change
+    ):
         google = "INTO identities (user_id, provider, subject, identity_data) SELECT id, 'google', '1', '{}'"
         database.run(f"UPDATE users SET {change}" if change else f"INSERT {google} FROM users")
         assert users_after(400) == 1
@@ -205,12 +207,12 @@ class TestAnonymousUsers:
     def visitors(self, make_app, database):
         """Thirty days ago an anonymous user signed in and out, and another stayed signed in."""
         client = make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()
-        lost, live = (client.post("/signup", json={}).json for _ in range(2))
-        client.post("/logout", headers={"Authorization": f"Bearer {lost['access_token']}"})
+        signed_out, live = (client.post("/signup", json={}).json for _ in range(2))
+        client.post("/logout", headers={"Authorization": f"Bearer {signed_out['access_token']}"})
         database.run("UPDATE users SET created_at = now() - interval '30 days'")
-        return lost["id"], live["id"]
+        return signed_out["id"], live["id"]
 
-    def test_those_without_a_session_are_removed_after_30_days(self, parts, visitors, database):
+    def test_anonymous_user_without_a_session_is_removed_after_30_days(self, parts, visitors, database):
         database.run("UPDATE users SET created_at = now() - interval '29 days 23 hours'")
         janitor.clean(parts.db)
         assert database.count("users") == 2
@@ -219,7 +221,7 @@ class TestAnonymousUsers:
         assert [str(row.id) for row in database.all("SELECT id FROM users")] == [visitors[1]]
         entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'user_deleted'")
         assert entry == (visitors[0], {"because": "abandoned"})
-        # A session that expired does not keep the other.
+        # A session that expired does not keep the other user.
         database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
         janitor.clean(parts.db)
         assert database.count("users") == 0
@@ -227,12 +229,12 @@ class TestAnonymousUsers:
     @pytest.mark.parametrize(
         "change", ["converted_at = now()", "role = 'editor'", "banned_until = 'infinity'"]
     )
-    def test_others_are_kept(self, parts, visitors, database, change):
+    def test_user_who_converted_or_has_a_role_or_a_ban_is_kept(self, parts, visitors, database, change):
         database.run(f"UPDATE users SET {change} WHERE id = '{visitors[0]}'")
         janitor.clean(parts.db)
         assert database.count("users") == 2
 
-    def test_one_with_a_passkey_is_kept(self, parts, visitors, database):
+    def test_anonymous_user_with_a_passkey_is_kept(self, parts, visitors, database):
         database.run(
             "INSERT INTO factors (id, user_id, factor_type, verified_at, credential_id, public_key, sign_count)"
             " VALUES (gen_random_uuid(), %(id)s, 'passkey', now(), 'id', 'key', 0)",

@@ -28,7 +28,7 @@ TWILIO = {
     "AUTH_TWILIO_AUTH_TOKEN": "t",
     "AUTH_TWILIO_FROM": "+15555550100",
 }
-ELSEWHERE = {"AUTH_BASE_URL": "https://auth.example.com"}
+PUBLIC = {"AUTH_BASE_URL": "https://auth.example.com"}
 MAIL = {"AUTH_SMTP_URL": "smtp://mail.example.com"}
 HOOKS = {
     "AUTH_HOOK_SEND_EMAIL": "https://hooks.example.com/mail",
@@ -147,22 +147,22 @@ class TestSms:
     ("variables", "expected", "missing"),
     [
         ({}, {"email": ConsoleSender, "sms": ConsoleSender}, []),
-        (ELSEWHERE, {}, ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]),
-        (ELSEWHERE | MAIL | TWILIO, {"email": SmtpSender, "sms": TwilioSender}, []),
-        (ELSEWHERE | CONSOLE, {"email": ConsoleSender, "sms": ConsoleSender}, []),
-        (ELSEWHERE | HOOKS | CONSOLE, {"email": HookSender, "sms": HookSender}, []),
+        (PUBLIC, {}, ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]),
+        (PUBLIC | MAIL | TWILIO, {"email": SmtpSender, "sms": TwilioSender}, []),
+        (PUBLIC | CONSOLE, {"email": ConsoleSender, "sms": ConsoleSender}, []),
+        (PUBLIC | HOOKS | CONSOLE, {"email": HookSender, "sms": HookSender}, []),
     ],
     ids=["localhost", "elsewhere", "twilio", "console", "hooks"],
 )
-def test_settings_decide_the_senders_and_a_warning_names_what_waits(load, variables, expected, missing):
+def test_settings_decide_the_senders_and_a_warning_names_missing_ones(load, variables, expected, missing):
     loaded = load(**variables)
     senders = channels.senders(loaded)
-    assert {channel: type(found) for channel, found in senders.items()} == expected
+    assert {channel: type(sender) for channel, sender in senders.items()} == expected
     assert [notice.split()[0] for notice in channels.notices(loaded)] == missing
 
 
 class TestTemplates:
-    def refused(self, load, path):
+    def error_of(self, load, path):
         with pytest.raises(SettingsError) as error:
             load_templates(load(AUTH_MAIL_TEMPLATES=str(path)))
         return str(error.value)
@@ -170,7 +170,7 @@ class TestTemplates:
     def test_missing_template_folder_is_refused(self, load, tmp_path):
         (tmp_path / "file").write_text("")
         for name in ("missing", "file"):
-            assert self.refused(load, tmp_path / name) == "AUTH_MAIL_TEMPLATES: Must be a directory."
+            assert self.error_of(load, tmp_path / name) == "AUTH_MAIL_TEMPLATES: Must be a directory."
 
     def test_worker_starts_without_the_folder(self, make_app, tmp_path):
         client = make_app(AUTH_MAIL_TEMPLATES=str(tmp_path / "removed")).test_client()
@@ -179,13 +179,13 @@ class TestTemplates:
     def test_faulty_or_unreadable_template_is_refused_with_its_file_and_error(self, load, tmp_path):
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
-        assert "Fix it: en/signup: UndefinedError: 'lnik' is undefined." in self.refused(load, tmp_path)
+        assert "Fix it: en/signup: UndefinedError: 'lnik' is undefined." in self.error_of(load, tmp_path)
         (tmp_path / "de.toml").write_text("[email.signup")
-        assert "de.toml: Expected" in self.refused(load, tmp_path)
+        assert "de.toml: Expected" in self.error_of(load, tmp_path)
         (tmp_path / "de.toml").unlink()
         (tmp_path / "en" / "signup.txt").unlink()
         (tmp_path / "en" / "signup.txt").symlink_to("/proc/self/mem")  # which root cannot read either
-        assert "Input/output error" in self.refused(load, tmp_path)
+        assert "Input/output error" in self.error_of(load, tmp_path)
 
 
 def test_nothing_is_sent_unencrypted_to_another_machine_unless_the_url_says_so():

@@ -26,7 +26,7 @@ from tests.support.users import ALICE
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
 # Short timeouts for tests.
 IMPATIENT = {"reply_timeout": 0.2, "message_timeout": 0.6}
-# Each ends a mail by one timeout only, and leaves time for the stages before a broken one.
+# Each behaviour exceeds only one timeout, which leaves time for the stages before the broken one.
 TIMEOUTS = {
     "close": ({}, "the connection was closed"),
     "hang": ({"reply_timeout": 1.5}, "no answer in time"),
@@ -67,7 +67,7 @@ def deliver(url, to=ALICE, **members):
         smtp.close()
 
 
-def refused_with(error, smtp, to=ALICE):
+def error_of(error, smtp, to=ALICE):
     with pytest.raises(error) as raised:
         smtp.send(to, message())
     smtp.close()
@@ -76,25 +76,28 @@ def refused_with(error, smtp, to=ALICE):
 
 class TestMail:
     def test_mail_arrives_with_text_html_headers_and_envelope(self, smtp, server):
-        sent = message(text="Hello\n\nhttps://example.com/verify?token=x\n", html="<p>Hello</p>")
-        assert smtp.send(ALICE, sent) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
+        sent_message = message(text="Hello\n\nhttps://example.com/verify?token=x\n", html="<p>Hello</p>")
+        assert smtp.send(ALICE, sent_message) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
         (mail,), (envelope,) = server.mails, server.envelopes
         expected = {"From": "Example <no-reply@example.com>", "To": ALICE, "Subject": "Sign in"}
-        # The same in every attempt.
-        expected |= {"Message-ID": f"<{sent.id}@example.com>", "Date": "Fri, 02 Jan 2026 03:04:05 +0000"}
+        # These headers are the same in every attempt.
+        expected |= {
+            "Message-ID": f"<{sent_message.id}@example.com>",
+            "Date": "Fri, 02 Jan 2026 03:04:05 +0000",
+        }
         expected |= {"Auto-Submitted": "auto-generated", "MIME-Version": "1.0"}
         assert {name: value for name, value in mail.items() if name != "Content-Type"} == expected
         types = [part.get_content_type() for part in mail.walk()]
         assert types == ["multipart/alternative", "text/plain", "text/html"]
-        assert server.text() == sent.text
-        assert mail.get_body(("html",)).get_content().strip() == sent.html
+        assert server.text() == sent_message.text
+        assert mail.get_body(("html",)).get_content().strip() == sent_message.html
         assert (envelope.mail_from, envelope.rcpt_tos) == ("no-reply@example.com", [ALICE])
 
     def test_mail_without_html_is_plain_text_that_a_single_dot_does_not_end(self, smtp, server):
-        sent = message(text="one\n.\ntwo\n", html=None)
-        smtp.send(ALICE, sent)
+        sent_message = message(text="one\n.\ntwo\n", html=None)
+        smtp.send(ALICE, sent_message)
         assert server.mails[0].get_content_type() == "text/plain"
-        assert server.mails[0].get_content() == sent.text
+        assert server.mails[0].get_content() == sent_message.text
 
     def test_mail_carries_any_language_in_seven_bits(self):
         text = "您好\n" + "很长" * 500 + "\n"
@@ -108,7 +111,7 @@ class TestMail:
 class TestHeaders:
     @cases("recipient", ["a@b.c\r\nBcc: eve@example.com", "a@b.c\nX: y", "a b@example.com", "alice", "@", ""])
     def test_invalid_recipient_is_refused(self, smtp, server, recipient):
-        assert str(refused_with(RefusedByServer, smtp, recipient)) == "the recipient is not an email address"
+        assert str(error_of(RefusedByServer, smtp, recipient)) == "the recipient is not an email address"
         assert server.mails == []
 
     @cases("recipient", ["eve@b.c>,<bob@b.c", "a,b@example.com", '"@example.com', "a<b>@example.com"])
@@ -135,7 +138,7 @@ class TestHeaders:
         assert (envelope.rcpt_tos, envelope.smtp_utf8) == (["jürgen@example.com"], True)
         assert server.mails[0]["To"] == "jürgen@example.com"
         with MailServer(enable_SMTPUTF8=False) as server:
-            error = refused_with(RefusedByServer, sender(server.url()), "jürgen@example.com")
+            error = error_of(RefusedByServer, sender(server.url()), "jürgen@example.com")
             assert str(error) == "the mail server has no SMTPUTF8, which a non-ASCII address needs"
             assert server.mails == []
 
@@ -151,9 +154,11 @@ class TestReplies:
             ("MAIL FROM", "550 5.7.1 Not as this", TryLater, True),
         ],
     )
-    def test_permanent_reply_refuses_a_mail_others_defer_it(self, smtp, server, stage, reply, error, is_down):
+    def test_permanent_reply_refuses_a_mail_and_others_defer_it(
+        self, smtp, server, stage, reply, error, is_down
+    ):
         server.replies[stage.split()[0]] = reply
-        raised = refused_with(error, smtp)
+        raised = error_of(error, smtp)
         assert (str(raised), getattr(raised, "is_down", None)) == (f"{stage} {reply}", is_down)
         server.replies.clear()
         smtp.send("bob@example.com", message())
@@ -172,7 +177,7 @@ class TestTls:
             with MailServer(starttls=trusted) as offering:
                 deliver(offering.url(options=options))
                 assert (offering.sessions[0].ssl is not None) is is_encrypted
-        error = refused_with(TryLater, sender(server.url(options="?starttls=required")))
+        error = error_of(TryLater, sender(server.url(options="?starttls=required")))
         assert str(error).startswith(
             "the mail server offers no STARTTLS; if the network to it is yours alone"
         )
@@ -189,13 +194,13 @@ class TestTls:
             return MailServer(tls=certificate) if scheme == "smtps" else MailServer(starttls=certificate)
 
         with serve(certificate) as server:
-            error = refused_with(TryLater, sender(server.url(scheme)))
+            error = error_of(TryLater, sender(server.url(scheme)))
             step = "can't connect to the mail server" if scheme == "smtps" else "STARTTLS fails"
             assert str(error) == f"{step}: TLS: self-signed certificate"
             assert (error.is_down, server.mails) == (True, [])
         other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
         with other.trusted(monkeypatch), serve(other) as server:
-            error = refused_with(TryLater, sender(server.url(scheme)))
+            error = error_of(TryLater, sender(server.url(scheme)))
             assert "certificate is not valid for '127.0.0.1'" in str(error)
             assert server.mails == []
 
@@ -213,9 +218,9 @@ class TestAuthentication:
             (None, "SMTP AUTH extension not supported by server."),
         ],
     )
-    def test_failed_authentication_is_told_without_the_password(self, trusted, password, reason):
+    def test_failed_authentication_is_reported_without_the_password(self, trusted, password, reason):
         with MailServer(starttls=trusted if password else None, password=password) as server:
-            error = refused_with(TryLater, sender(server.url(credentials=CREDENTIALS)))
+            error = error_of(TryLater, sender(server.url(credentials=CREDENTIALS)))
         assert str(error).endswith(reason)
         assert error.is_down
         assert PASSWORD not in repr(error.__cause__)
@@ -229,12 +234,12 @@ class TestBrokenServers:
         def meet(stage):
             for _ in range(5):
                 with BadMailServer(stage, behaviour) as server:
-                    error = refused_with(TryLater, sender(server.url, **timeouts))
+                    failure = error_of(TryLater, sender(server.url, **timeouts))
                 if server.reached.is_set():
                     break
-                # A machine that stops may take the time before.
-            assert str(error).endswith(expected), stage
-            assert error.is_down == (stage in ("GREETING", "EHLO")), stage
+                # On a machine that stalls, the time may be over before this stage.
+            assert str(failure).endswith(expected), stage
+            assert failure.is_down == (stage in ("GREETING", "EHLO")), stage
 
         stages = BadMailServer.STAGES
         at_once(len(stages), lambda number: meet(stages[number]))
@@ -248,20 +253,20 @@ class TestBrokenServers:
         ],
     )
     def test_reply_without_an_end_is_left_long_before_the_deadline(self, greeting, reason):
-        began = awake()
+        started_at = awake()
         with HostileServer(greeting=greeting) as hostile, pytest.raises(TryLater) as raised:
             deliver(f"smtp://127.0.0.1:{hostile.port}")
         assert raised.value.reason.endswith(reason)
-        assert awake() - began < 20
+        assert awake() - started_at < 20
 
     def test_broken_tls_handshake_is_left_at_the_deadline(self):
         with BadMailServer("GREETING", "drip tls") as server:
-            refused_with(TryLater, sender(server.url.replace("smtp:", "smtps:"), **IMPATIENT))
+            error_of(TryLater, sender(server.url.replace("smtp:", "smtps:"), **IMPATIENT))
 
     def test_next_address_is_tried(self, server, monkeypatch):
         addresses = (("127.0.0.1", port) for port in (free_port(), server.port))
-        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+        address_infos = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: address_infos)
         deliver("smtp://mail.example.com?starttls=offered")
         assert len(server.mails) == 1
 
@@ -270,7 +275,7 @@ class TestBrokenServers:
             (f"127.0.0.1:{free_port()}", "connection refused"),
             ("mail.invalid", "its name can't be resolved"),
         ):
-            error = refused_with(TryLater, sender(f"smtp://{host}"))
+            error = error_of(TryLater, sender(f"smtp://{host}"))
             assert (str(error), error.is_down) == (f"can't connect to the mail server: {reason}", True)
 
 

@@ -52,25 +52,25 @@ WITH_UNDO = (
     *("password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in"),
 )
 SIGN_IN = ("organization_sign_in", "organization_domain_missing")
-OF_ORGANIZATIONS = ("membership_removed", "organization_owner_added", "organization_requirement", *SIGN_IN)
+ABOUT_ORGANIZATIONS = ("membership_removed", "organization_owner_added", "organization_requirement", *SIGN_IN)
 WITHOUT_LINK = (
     *("signup_attempt", "reauthentication", "webhook_disabled", "organization_invitation"),
-    *OF_ORGANIZATIONS,
+    *ABOUT_ORGANIZATIONS,
 )
 # The target of the button of a notice without a link.
-PAGES = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
-PAGES |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
-PAGES |= dict.fromkeys(OF_ORGANIZATIONS, "account/organizations/acme")
-PAGES |= dict.fromkeys(SIGN_IN, "account/organizations/acme/sign-in")
-PAGES |= {"organization_invitation": "organizations/acme/join"}
-del PAGES["reauthentication"], PAGES["membership_removed"]
+PAGE_OF_BUTTON = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
+PAGE_OF_BUTTON |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
+PAGE_OF_BUTTON |= dict.fromkeys(ABOUT_ORGANIZATIONS, "account/organizations/acme")
+PAGE_OF_BUTTON |= dict.fromkeys(SIGN_IN, "account/organizations/acme/sign-in")
+PAGE_OF_BUTTON |= {"organization_invitation": "organizations/acme/join"}
+del PAGE_OF_BUTTON["reauthentication"], PAGE_OF_BUTTON["membership_removed"]
 # The link type of each kind.
-MAILS = {
+LINK_TYPES = {
     **{kind: kind for kind in ("signup", "invite", "magiclink", "recovery", "email_change")},
     **dict.fromkeys(WITH_UNDO, "undo"),
     **dict.fromkeys(WITHOUT_LINK),
 }
-SMS = ("sms", "signup", "phone_change", "reauthentication")
+SMS_KINDS = ("sms", "signup", "phone_change", "reauthentication")
 
 # 3GPP TS 23.038, section 6.2.1, without the characters that count twice.
 GSM_7 = set(
@@ -79,8 +79,8 @@ GSM_7 = set(
 )
 
 each_language = cases("language", sorted(CATALOGUES))
-each_mail = cases("kind", MAILS)
-each_sms = cases("kind", SMS)
+each_mail = cases("kind", LINK_TYPES)
+each_sms = cases("kind", SMS_KINDS)
 
 
 def render(kind="magiclink", channel="email", secrets=SECRETS, lifetime=3600, templates=TEMPLATES, **others):
@@ -117,8 +117,8 @@ class RenderedHtml(HTMLParser):
 
 
 def test_every_kind_has_a_message():
-    sms = {("sms", kind) for kind in (*SMS, *WITH_UNDO, *OF_ORGANIZATIONS)}
-    assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
+    sms = {("sms", kind) for kind in (*SMS_KINDS, *WITH_UNDO, *ABOUT_ORGANIZATIONS)}
+    assert set(TEMPLATES.kinds) == {("email", kind) for kind in LINK_TYPES} | sms
 
 
 class TestMails:
@@ -134,35 +134,35 @@ class TestMails:
             assert len(mail.text) > 60
             for text in (mail.subject, mail.text, mail.html):
                 assert not re.search(r"None|\{\{|\}\}|\{%|&amp;amp;|  +\w|\n\n\n", text), text
-            shown = RenderedHtml(mail.html).text
+            html_text = RenderedHtml(mail.html).text
             lines = [mail.subject, *mail.text.replace("-- ", "").splitlines()]
             # A button stands for the URL, and for the sentence that only announces it.
             text_only = {f"email.{kind}.action"} - {f"email.{kind}.action" for kind in WITH_UNDO}
             replaced = {CATALOGUES[language].get(name) for name in text_only}
             lines = [line for line in lines if line not in replaced and not line.startswith(BASE)]
-            assert [line for line in lines if line not in shown] == []
-            assert BASE not in shown
+            assert [line for line in lines if line not in html_text] == []
+            assert BASE not in html_text
             assert f'<html lang="{language}">' in mail.html
 
     @each_mail
     def test_mail_has_the_link_of_its_kind(self, kind):
-        mail = render(kind, secrets=SECRETS if MAILS[kind] else {})
-        found = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
-        link = f"{BASE}/verify?token={TOKEN}&type={MAILS[kind]}"
-        page = [f"{BASE}/{PAGES[kind]}"] if kind in PAGES else []
-        assert found == ([link] if MAILS[kind] else page)
-        assert RenderedHtml(mail.html).links == found
+        mail = render(kind, secrets=SECRETS if LINK_TYPES[kind] else {})
+        found_links = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
+        link = f"{BASE}/verify?token={TOKEN}&type={LINK_TYPES[kind]}"
+        page = [f"{BASE}/{PAGE_OF_BUTTON[kind]}"] if kind in PAGE_OF_BUTTON else []
+        assert found_links == ([link] if LINK_TYPES[kind] else page)
+        assert RenderedHtml(mail.html).links == found_links
 
     @each_language
-    @cases("kind", PAGES)
+    @cases("kind", PAGE_OF_BUTTON)
     def test_notice_without_a_link_leads_to_the_page_where_its_reader_can_act(self, language, kind):
         mail = render(kind, secrets={}, locale=language)
-        assert f"\n\n{BASE}/{PAGES[kind]}\n\n-- " in mail.text
-        assert RenderedHtml(mail.html).links == [f"{BASE}/{PAGES[kind]}"]
-        without = render(
+        assert f"\n\n{BASE}/{PAGE_OF_BUTTON[kind]}\n\n-- " in mail.text
+        assert RenderedHtml(mail.html).links == [f"{BASE}/{PAGE_OF_BUTTON[kind]}"]
+        without_pages = render(
             kind, secrets={}, locale=language, templates=templates_of(pages=False, console=False)
         )
-        assert (BASE in without.text, RenderedHtml(without.html).links) == (False, [])
+        assert (BASE in without_pages.text, RenderedHtml(without_pages.html).links) == (False, [])
 
     @each_language
     @each_mail
@@ -184,7 +184,7 @@ class TestMails:
 
     @cases(("requires", "sentence"), [("aal2", "now requires"), ("aal1", "no longer requires")])
     @cases("channel", ["email", "sms"])
-    def test_requirement_of_an_organization_is_said(self, channel, requires, sentence):
+    def test_notice_states_the_requirement_of_an_organization(self, channel, requires, sentence):
         assert sentence in render("organization_requirement", channel, {}, requires=requires).text
 
     def test_times_are_utc(self):
@@ -214,18 +214,18 @@ class TestMails:
         assert "with Acme ID." in render("identity_linked", templates=templates, provider="acme").text
 
 
-class TestGathered:
+class TestGatheredNotice:
     """A notice of several changes of a kind."""
 
     @each_language
     def test_mail_lists_each_change_with_what_differs(self, language):
         others = [("2026-01-02T03:09:05.000000Z", "github"), ("2026-01-02T03:10:05.000000Z", "google")]
-        listed = [{"at": at, "user_agent": None, "provider": provider} for at, provider in others]
-        variables = {"times": 3, "others": listed, "provider": "google", "locale": language}
+        changes = [{"at": at, "user_agent": None, "provider": provider} for at, provider in others]
+        variables = {"times": 3, "others": changes, "provider": "google", "locale": language}
         mail = render("identity_linked", **variables)
         for text in (mail.text, RenderedHtml(mail.html).text):
             assert "3" in text
-            # The first is in the opening, as is the last, which is the same.
+            # The opening names Google, so the entry of the last change, which is the same, does not.
             assert (text.count("GitHub"), text.count("03:09"), text.count("03:10")) == (1, 1, 1)
         assert not re.search(r"None|\{\{|\n\n\n", mail.text)
 
@@ -271,9 +271,9 @@ class TestSms:
     def test_sms_that_confirms_a_sign_up_says_so(self, language):
         sentences = {"de": "neues Konto", "en": "new account", "es": "nueva cuenta"}
         sentences |= {"fr": "nouveau compte", "zh": "新账号"}
-        for kind, says in (("signup", True), ("sms", False)):
+        for kind, confirms in (("signup", True), ("sms", False)):
             first = render(kind, "sms", {"code": CODE}, 600, locale=language).text.splitlines()[0]
-            assert (sentences[language] in first) is says
+            assert (sentences[language] in first) is confirms
 
 
 class TestHostileValues:
@@ -294,14 +294,14 @@ class TestHostileValues:
     def test_values_of_any_type_render(self, kind, value):
         assert render(kind, **dict.fromkeys(self.NAMES, value)).subject == render(kind).subject
 
-    @cases("kind", ["organization_invitation", *OF_ORGANIZATIONS])
+    @cases("kind", ["organization_invitation", *ABOUT_ORGANIZATIONS])
     @cases("name", ["acme.example", "https://evil.example", "a@evil.example", "x" * 101, "A\nB"])
     def test_organization_whose_name_looks_like_a_link_is_not_named(self, kind, name):
         assert render(kind, organization=name).text == render(kind).text
         assert "Acme & Söhne" in render(kind, organization="Acme & Söhne").subject
 
     @cases("slug", ["../evil", "a/b", 5, None])
-    def test_short_name_that_is_none_leads_to_no_page(self, slug):
+    def test_invalid_short_name_leads_to_no_page(self, slug):
         assert BASE not in render("organization_invitation", secrets={}, slug=slug).text
 
     def test_redirect_cannot_break_out_of_the_link(self):
@@ -353,7 +353,7 @@ class TestCustomTemplates:
 
     @pytest.fixture
     def make(self, tmp_path):
-        """Make templates with files, which must pass the check."""
+        """Return a function that makes templates with files, which must pass the check."""
 
         def make(files):
             (tmp_path / "en").mkdir(exist_ok=True)
@@ -460,6 +460,6 @@ class TestDocumentation:
     def test_documentation_lists_every_variable(self):
         texts = [path.read_text() for path in LAYOUTS.glob("layout*")]
         texts += [text for name, text in ENGLISH.items() if name != "email.common.browser"]
-        used = set().union(*map(variables_of, texts))
-        named = " ".join(self.table("Your own texts"))
-        assert [name for name in used if not re.search(rf"\b{name}\b", named)] == []
+        variables = set().union(*map(variables_of, texts))
+        documented = " ".join(self.table("Your own texts"))
+        assert [name for name in variables if not re.search(rf"\b{name}\b", documented)] == []

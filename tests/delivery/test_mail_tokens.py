@@ -40,26 +40,30 @@ FIRST, SECOND = ("e" + letter * 2000 for letter in "ab")
 
 
 class TokenServer(HttpTarget):
-    """Issues `tokens` one after the other, for `lifetime` seconds each."""
+    """A server that issues `tokens` one after the other, valid for `lifetime` seconds each."""
 
     def __init__(self, *tokens, lifetime=3600):
         super().__init__()
         self.tokens = list(tokens)
         self.lifetime = lifetime
         self._issuing = threading.Lock()
-        # Requests for a token wait until it is set.
+        # Requests for a token wait until this event is set.
         self.is_open = threading.Event()
         self.is_open.set()
         self.give({})
 
     def give(self, answer, status=200):
         """Answer with this object or these bytes instead of a token, unless they are empty."""
-        self.instead, self.status = answer, status
+        self.other_answer, self.status = answer, status
 
     @property
     def body(self):
-        if self.instead:
-            return self.instead if isinstance(self.instead, bytes) else json.dumps(self.instead).encode()
+        if self.other_answer:
+            return (
+                self.other_answer
+                if isinstance(self.other_answer, bytes)
+                else json.dumps(self.other_answer).encode()
+            )
         assert self.is_open.wait(20)
         with self._issuing:
             token = self.tokens.pop(0)
@@ -74,7 +78,7 @@ class TokenServer(HttpTarget):
     @property
     def forms(self):
         return [
-            {name: one for name, (one,) in parse_qs(request.body.decode()).items()}
+            {name: value for name, (value,) in parse_qs(request.body.decode()).items()}
             for request in self.requests
         ]
 
@@ -142,14 +146,14 @@ class TestToken:
         smtp = sender(url(server), tokens_of(issuer))
         issuer.is_open.clear()
 
-        def act(number):
+        def send_or_release(number):
             if number == 8:
                 assert issuer.reached.wait(20)
                 issuer.is_open.set()
             else:
                 smtp.send(ALICE, message())
 
-        at_once(9, act)
+        at_once(9, send_or_release)
         smtp.close()
         assert (len(server.mails), len(issuer.requests)) == (8, 1)
 
@@ -157,7 +161,7 @@ class TestToken:
         tokens, before = tokens_of(issuer), time.monotonic()
         assert (tokens.get(), tokens.get()) == (FIRST, FIRST)
         after = time.monotonic()
-        # The token's end is not in a row, so the test moves the clock.
+        # The database does not hold the token's end, so the test moves the clock.
         monkeypatch.setattr(time, "monotonic", lambda: before + 3600 - 70)
         assert tokens.get() == FIRST
         monkeypatch.setattr(time, "monotonic", lambda: after + 3600 - 50)
@@ -179,12 +183,12 @@ class TestRefusedToken:
         smtp.send(ALICE, message())
         assert (server.credentials[2:], len(issuer.requests)) == ([(USER, SECOND)], 2)
 
-    def test_second_refusal_is_told_with_the_answer_of_the_server(self, smtp, server, issuer):
+    def test_second_refusal_is_reported_with_the_answer_of_the_server(self, smtp, server, issuer):
         server.accepted.clear()
         assert reason_of(smtp) == "can't sign in to the mail server: 535 5.7.3 Authentication unsuccessful"
         assert (len(server.credentials), len(issuer.requests), server.mails) == (2, 2, [])
 
-    def test_answer_that_repeats_the_token_is_told_without_it(self, smtp, server):
+    def test_answer_that_repeats_the_token_is_reported_without_it(self, smtp, server):
         credentials = base64.b64encode(f"user={USER}\1auth=Bearer {FIRST}\1\1".encode()).decode()
         server.refusals = [f"454 saw {FIRST}", f"454 saw {credentials}"]
         for _ in range(2):
@@ -212,11 +216,11 @@ class TestSteps:
             ),
         ],
     )
-    def test_token_server_refuses(self, server, issuer, status, answer, reason):
+    def test_refusal_of_the_token_server_is_reported(self, server, issuer, status, answer, reason):
         issuer.give(answer, status)
-        place = issuer.url.removeprefix("http://")
+        address = issuer.url.removeprefix("http://")
         error = reason_of(sender(url(server), tokens_of(issuer)))
-        assert error == f"can't get an access token from {place}: {reason}"
+        assert error == f"can't get an access token from {address}: {reason}"
         assert server.credentials == []
 
     def test_redirect_is_not_followed(self, smtp, issuer):
@@ -234,12 +238,12 @@ class TestSteps:
             assert error.startswith(f"can't get an access token from {issuer.url.removeprefix('http://')}: ")
             assert server.credentials == []
 
-    def test_mail_server_takes_no_tokens(self, issuer):
+    def test_mail_server_without_tokens_is_reported(self, issuer):
         with MailServer() as server:
             smtp = sender(url(server), tokens_of(issuer))
             assert reason_of(smtp) == "the mail server offers no XOAUTH2"
 
-    def test_mail_server_with_a_malformed_challenge(self, smtp, server):
+    def test_malformed_challenge_of_the_mail_server_is_reported(self, smtp, server):
         server.refusals = ["334 x"]
         assert reason_of(smtp) == "can't sign in to the mail server: its challenge is malformed"
 
@@ -268,7 +272,7 @@ def test_message_waits_while_the_token_server_is_away_and_the_log_names_it(serve
 class TestClientKey:
     def test_key_signs_a_fresh_assertion_for_each_token(self, issuer, key, tmp_path):
         tokens = tokens_of(issuer, client_secret="", client_key=write_pem(tmp_path, pem_of(key)))
-        began = int(time.time())
+        started_at = int(time.time())
         tokens.get()
         tokens.get(FIRST)
         first, second = issuer.forms
@@ -279,7 +283,7 @@ class TestClientKey:
         assert assertion.header == {"typ": "JWT", "alg": "RS256"}
         claims = assertion.claims
         assert (claims["iss"], claims["sub"], claims["aud"]) == ("c1", "c1", f"{issuer.url}/token")
-        assert began <= claims["iat"] == claims["nbf"] == claims["exp"] - 240
+        assert started_at <= claims["iat"] == claims["nbf"] == claims["exp"] - 240
         assert claims["jti"] != verify(second["client_assertion"], key).claims["jti"]
 
     def test_certificate_in_the_file_is_named_as_microsoft_demands(self, issuer, key, tmp_path):

@@ -1,6 +1,6 @@
 """Limits on messages to one address: a request over them gets the usual response, sends and voids nothing.
 
-Counted by recipient and network, and by recipient, so that a stranger can neither flood a mailbox nor keep
+Messages are counted by recipient and network, and by recipient, so that a stranger can neither flood a mailbox nor keep
 its owner from a link.
 """
 
@@ -42,9 +42,9 @@ def counts(outbox):
     return lambda: (len(outbox.sent()), outbox.suppressed())
 
 
-def ask(client, to="alice@example.com", place=NETWORK, path="/magiclink", **others):
+def ask(client, to="alice@example.com", network=NETWORK, path="/magiclink", **others):
     body = {"phone" if to.startswith("+") else "email": to} | others
-    response = client.post(path, json=body, environ_overrides=place)
+    response = client.post(path, json=body, environ_overrides=network)
     assert_ok(response, ON_ITS_WAY)
     return response
 
@@ -54,9 +54,9 @@ def sign_up(client, **body):
     assert response.status_code == 201
 
 
-def ask_from_networks(client, count):
+def ask_from_many_networks(client, count):
     for number in range(count):
-        ask(client, place={"REMOTE_ADDR": f"203.0.113.{number}"})
+        ask(client, network={"REMOTE_ADDR": f"203.0.113.{number}"})
 
 
 def change(session, **body):
@@ -101,8 +101,8 @@ class TestOneAMinute:
         ask(client, DAVE, path="/resend", type="signup")
         assert outbox.kinds() == [("magiclink", alice.email), ("signup", DAVE)]
 
-    def test_sign_up_over_the_limit_replaces_none(self, client, outbox, database):
-        """Now only the password of the first sign-up is in doubt."""
+    def test_sign_up_over_the_limit_replaces_no_earlier_one(self, client, outbox, database):
+        """So, only the password of the first sign-up is in doubt."""
         sign_up(client, email=DAVE)
         before = database.everything("identities", "one_time_tokens")
         sign_up(client, email=DAVE, password="Mallorys-Horse-1")
@@ -120,13 +120,13 @@ class TestLongerLimits:
             ask(client)
             later(database, mins=1)
         assert counts() == (5, 3)
-        ask(client, place=ELSEWHERE)
+        ask(client, network=ELSEWHERE)
         later(database, hours=1)
         ask(client)
         assert counts() == (7, 3)
 
     def test_twenty_first_message_of_all_networks_is_not_sent(self, client, alice, database, counts):
-        ask_from_networks(client, 25)
+        ask_from_many_networks(client, 25)
         assert counts() == (20, 5)
         later(database, hours=1)
         ask(client)
@@ -134,8 +134,8 @@ class TestLongerLimits:
 
     def test_one_network_cannot_exhaust_the_limit(self, client, session, outbox):
         for _ in range(22):
-            ask(client, place=ELSEWHERE)
-            ask(client, NEW_EMAIL, place=ELSEWHERE, create_user=False)
+            ask(client, network=ELSEWHERE)
+            ask(client, NEW_EMAIL, network=ELSEWHERE, create_user=False)
         assert len(outbox.sent()) == 1
         ask(client)
         assert len(outbox.sent()) == 2
@@ -143,7 +143,7 @@ class TestLongerLimits:
         assert change(session, email=NEW_EMAIL).status_code == 200
 
 
-def places(count, start=0):
+def make_networks(count, start=0):
     """Return networks of different customers."""
     return [
         {"REMOTE_ADDR": f"203.0.{number // 250}.{number % 250}"} for number in range(start, start + count)
@@ -175,8 +175,11 @@ class TestTotals:
     def test_hundreds_of_networks_get_what_the_totals_allow_and_never_learn_who_has_an_account(
         self, make_app, alice, bob, outbox, database
     ):
-        """A third each of sign-ups, links and codes by SMS. 2,000 networks give the same, in a minute."""
-        networks = 200
+        """A third of the messages each are for sign-ups, links and codes by SMS.
+
+        2,000 networks lead to the same result, but take a minute.
+        """
+        network_count = 200
         totals = {"AUTH_RATE_LIMIT_MAIL_TOTAL": "60 per hour", "AUTH_RATE_LIMIT_SMS_TOTAL": "40 per hour"}
         client = make_app(**LIMITS, **totals).test_client()
         database.run(
@@ -186,9 +189,9 @@ class TestTotals:
         )  # fmt: skip
 
         def effects(path, number, **body):
-            (place,), before = places(1, number), statements_run()
+            (network,), before = make_networks(1, number), statements_run()
             body |= {"password": PASSWORD} if path == "/signup" else {}
-            response = client.post(path, json=body, environ_overrides=place)
+            response = client.post(path, json=body, environ_overrides=network)
             types = {name: type(value) for name, value in response.json.items()}
             return response.status_code, types, statements_run() - before
 
@@ -205,10 +208,10 @@ class TestTotals:
                 )
                 number += 2
 
-        for number in range(networks):
-            if number in (30, networks // 2, networks - 1):
+        for number in range(network_count):
+            if number in (30, network_count // 2, network_count - 1):
                 assert_alike(10_000 + 10 * number)
-            if number == networks // 2:
+            if number == network_count // 2:
                 ask(client, alice.email, path="/recover")
             path, body = [
                 ("/signup", {"email": f"s{number}@example.net"}),
@@ -216,10 +219,10 @@ class TestTotals:
                 ("/otp", {"phone": numbers(1, number)[0]}),
             ][number % 3]
             effects(path, number, **body)
-        flood = {f"{each}{number}@example.net" for number in range(networks) for each in "sm"}
-        strangers = [to for _, to in outbox.kinds() if to in flood | {*numbers(networks)}]
+        flood = {f"{each}{number}@example.net" for number in range(network_count) for each in "sm"}
+        strangers = [to for _, to in outbox.kinds() if to in flood | {*numbers(network_count)}]
         by_sms = [to for to in strangers if to.startswith("+")]
-        # The rest of both was asked for by those who compared.
+        # The requests of `assert_alike` used up the rest of both totals.
         assert (len(strangers) - len(by_sms), len(by_sms)) == (60 - 6, 30 - 2)
         assert len(outbox.sent(alice.email)) == 1
 
@@ -235,8 +238,8 @@ class TestTotals:
     ):
         prove_phone(database)
         set_counts(database, sms=149)
-        for number, place in zip((*numbers(2), PHONE), places(3), strict=True):
-            ask(client, number, place, path="/otp")
+        for number, network in zip((*numbers(2), PHONE), make_networks(3), strict=True):
+            ask(client, number, network, path="/otp")
         assert [to for _, to in outbox.kinds()] == [numbers(1)[0], PHONE]
         set_counts(database, sms=200)
         later(database, mins=1)
@@ -244,23 +247,23 @@ class TestTotals:
         assert len(outbox.sent(PHONE)) == 1
 
     @pytest.mark.parametrize(
-        ("place", "same", "other"),
+        ("address", "address_in_the_network", "address_elsewhere"),
         [
             ("198.51.100.1", "198.51.100.1", "198.51.100.2"),
             ("2001:db8:1:1::1", "2001:db8:1:ffff::1", "2001:db8:2:1::1"),
         ],
     )
-    def test_one_network_has_a_tenth_and_beyond_it_uses_up_no_total(
-        self, make_app, outbox, database, place, same, other
+    def test_one_network_can_send_a_tenth_and_further_requests_use_up_no_total(
+        self, make_app, outbox, database, address, address_in_the_network, address_elsewhere
     ):
         client = make_app(**LIMITS).test_client()
         for digits in numbers(20):
-            ask(client, digits, {"REMOTE_ADDR": place}, path="/otp")
+            ask(client, digits, {"REMOTE_ADDR": address}, path="/otp")
         for digits in numbers(200, 20):
-            ask(client, digits, {"REMOTE_ADDR": same}, path="/otp")
+            ask(client, digits, {"REMOTE_ADDR": address_in_the_network}, path="/otp")
         assert len(outbox.sent()) == 20
         assert database.value("SELECT count FROM failure_counts WHERE key = 'sms 3600'") == 20
-        ask(client, PHONE, {"REMOTE_ADDR": other}, path="/otp")
+        ask(client, PHONE, {"REMOTE_ADDR": address_elsewhere}, path="/otp")
         assert len(outbox.sent(PHONE)) == 1
 
     @pytest.mark.parametrize("channel", ["mail", "sms"])
@@ -271,17 +274,17 @@ class TestTotals:
         taken, free = (alice.email, DAVE) if channel == "mail" else (PHONE, OTHER_PHONE)
         before = database.everything("outbox", *EFFECTS)
 
-        def refused(to):
+        def sign_up_response(to):
             body = {"email" if "@" in to else "phone": to, "password": PASSWORD}
             return client.post("/signup", json=body, environ_overrides=NETWORK)
 
         set_counts(database, **{f"{channel}_tenth 198.51.100.1": 100})
         name = "email" if channel == "mail" else "sms"
         for to in (taken, free):
-            assert_error(refused(to), 429, f"over_{name}_send_rate_limit")
+            assert_error(sign_up_response(to), 429, f"over_{name}_send_rate_limit")
         set_counts(database, **{f"{channel}_tenth 198.51.100.1": 0, channel: 1000})
         for to in (taken, free):
-            assert_unavailable(refused(to))
+            assert_unavailable(sign_up_response(to))
         assert database.everything("outbox", *EFFECTS) == before
 
     def test_operator_gets_429_at_the_total_and_the_service_role_key_has_no_tenth(
@@ -329,10 +332,10 @@ class TestSignedInUsers:
     """GET /reauthenticate and PUT /user return 429, because the user waits for the message."""
 
     def test_second_code_within_a_minute_is_429(self, session, database):
-        sent = {"headers": session.authorization, "environ_overrides": NETWORK}
+        options = {"headers": session.authorization, "environ_overrides": NETWORK}
 
         def reauthenticate():
-            return session.client.get("/reauthenticate", **sent)
+            return session.client.get("/reauthenticate", **options)
 
         assert_ok(reauthenticate(), ON_ITS_WAY)
         before = database.everything("one_time_tokens", "outbox")
@@ -350,8 +353,10 @@ class TestSignedInUsers:
             body, other = other, body
         assert change(session, **body).status_code == 200
         before = database.everything("outbox", *EFFECTS)
-        for more in ({"data": {"x": 1}, "password": "Another-Horse-1"}, other):
-            assert_refused_within_a_minute(change(session, **body, **more), f"over_{channel}_send_rate_limit")
+        for other_changes in ({"data": {"x": 1}, "password": "Another-Horse-1"}, other):
+            assert_refused_within_a_minute(
+                change(session, **body, **other_changes), f"over_{channel}_send_rate_limit"
+            )
             assert database.everything("outbox", *EFFECTS) == before
         later(database, mins=1)
         assert change(session, **body).status_code == 200
@@ -367,6 +372,6 @@ def test_settings_change_the_quota(make_app, alice, database, counts):
     ask(client)
     ask(client)
     later(database, mins=1)
-    for place in (NETWORK, ELSEWHERE, NETWORK, THIRD):
-        ask(client, place=place)
+    for network in (NETWORK, ELSEWHERE, NETWORK, THIRD):
+        ask(client, network=network)
     assert counts() == (4, 2)

@@ -41,12 +41,12 @@ def test_changes_of_a_user_send_nothing_to_an_email_that_nobody_proved(make_app,
     client = make_app(**{f"AUTH_{name}": value for name, value in setting.items()}).test_client()
     body = {"email": VICTIM, "password": PASSWORD}
     assert client.post("/signup", json=body).status_code in (200, 201)
-    asked_for = outbox.kinds()
+    before = outbox.kinds()
     session = session_of(client, client.post("/token?grant_type=password", json=body))
     for old, new in 10 * [(PASSWORD, "Another-Horse-1"), ("Another-Horse-1", PASSWORD)]:
         change = {"password": new, "current_password": old}
         assert session.put("/user", json=change).status_code == 200
-    assert outbox.kinds() == asked_for
+    assert outbox.kinds() == before
 
 
 def sign_up_by_phone(client, outbox):
@@ -54,7 +54,7 @@ def sign_up_by_phone(client, outbox):
     return session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE).code))
 
 
-def test_user_without_an_email_is_told_of_a_new_password_by_sms(client, outbox):
+def test_user_without_an_email_gets_the_notice_of_a_new_password_by_sms(client, outbox):
     session = sign_up_by_phone(client, outbox)
     assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
     notice = outbox.last()
@@ -74,7 +74,10 @@ def kinds_and_times(database):
 
 
 class TestGathering:
-    """The first change of a kind is told at once; further ones together, ten minutes or an hour later."""
+    """The notice of the first change of a kind is sent at once, and one of all further changes after a pause.
+
+    The pause is ten minutes for mails, and an hour for SMS.
+    """
 
     @pytest.fixture
     def app(self, make_app):
@@ -86,7 +89,7 @@ class TestGathering:
     def test_flood_of_changes_sends_two_notices_of_a_kind_and_never_stops_the_owner(
         self, client, alice, outbox, database, parts, make_deliverer, channel, minutes
     ):
-        """60 acts with a factor, and 360 with API keys from 12 networks."""
+        """A thief makes 60 changes of factors, and 360 of API keys from 12 networks."""
         if channel == "sms":
             database.run(f"UPDATE users SET phone = '{PHONE}', phone_proved = true, phone_confirmed_at = now(),"
                          " email = NULL, email_proved = false, email_confirmed_at = NULL")  # fmt: skip
@@ -96,23 +99,23 @@ class TestGathering:
         deliverer = make_deliverer(**{channel: recorder})
         deliverer.deliver_due()
         for number in range(180):
-            place = {"environ_overrides": {"REMOTE_ADDR": f"203.0.113.{number % 12}"}}
-            made = thief.post(ROUTE, json={"name": "CI"}, **place)
-            assert made.status_code == 201, made.text
-            assert thief.delete(f"{ROUTE}/{made.json['id']}", **place).status_code in (200, 204)
+            origin = {"environ_overrides": {"REMOTE_ADDR": f"203.0.113.{number % 12}"}}
+            response = thief.post(ROUTE, json={"name": "CI"}, **origin)
+            assert response.status_code == 201, response.text
+            assert thief.delete(f"{ROUTE}/{response.json['id']}", **origin).status_code in (200, 204)
             if number % 6 == 0:
-                more = enrol(thief)
-                assert verify(thief, more).status_code == 200
-                assert thief.delete(f"/factors/{more.id}").status_code in (200, 204)
+                second_app = enrol(thief)
+                assert verify(thief, second_app).status_code == 200
+                assert thief.delete(f"/factors/{second_app.id}").status_code in (200, 204)
                 database.run("DELETE FROM request_counts")
-                # Without the factor that it used last, the session would have to use another.
+                # The session last used the factor that is now deleted, and would have to use another.
                 database.run(
                     "UPDATE sessions SET aal = 'aal2', factor_id = %(id)s, factor_proved_at = now()",
                     id=app.id,
                 )
             deliverer.deliver_due()
-        at_first = ["factor_added", "api_key_added", "api_key_removed", "factor_removed"]
-        assert sorted(message.kind for _, message in recorder.sent) == sorted(at_first)
+        first_notices = ["factor_added", "api_key_added", "api_key_removed", "factor_removed"]
+        assert sorted(message.kind for _, message in recorder.sent) == sorted(first_notices)
         assert owner.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert owner.post("/logout?scope=others").status_code == 200
         assert owner.delete(f"/factors/{app.id}").status_code in (200, 204)
@@ -120,7 +123,7 @@ class TestGathering:
         recorder.sent.clear()
         Outbox(database, parts).let_time_pass(60 * minutes)
         deliverer.deliver_due()
-        assert sorted(message.kind for _, message in recorder.sent) == sorted(at_first)
+        assert sorted(message.kind for _, message in recorder.sent) == sorted(first_notices)
         gathered = dict(sorted(kinds_and_times(database)))
         assert (gathered["api_key_added"], gathered["factor_removed"]) == (179, 30)
 
@@ -145,7 +148,7 @@ class TestGathering:
         outbox.let_time_pass(60)
         assert add_and_deliver("d") == 2
         assert [times for _, times in sorted(kinds_and_times(database))] == [1, 1, 2]
-        # After a quiet pause, the next one is the first again.
+        # After a pause without changes, the next notice is sent at once again.
         database.run(
             "UPDATE outbox SET finished_at = now() - interval '2 hours', outcome = 'sent', secret = NULL"
         )
@@ -192,8 +195,8 @@ def test_codes_leave_before_notices_but_no_more_than_nine_in_a_row(database, par
         Outbox(database, parts).write()
     recorder = Recorder()
     make_deliverer(email=recorder).deliver_due()
-    order = "".join("N" if message.kind == "api_key_added" else "c" for _, message in recorder.sent)
-    assert order == "cccccccccNcccccccccNccN"
+    sequence = "".join("N" if message.kind == "api_key_added" else "c" for _, message in recorder.sent)
+    assert sequence == "cccccccccNcccccccccNccN"
 
 
 class TestSmsTotal:

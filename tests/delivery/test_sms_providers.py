@@ -44,12 +44,12 @@ class TestTwilio:
         assert posted.headers["content-type"] == "application/x-www-form-urlencoded"
         assert parse_qs(posted.body.decode()) == {"To": [DAVE], name: [sender], "Body": [TEXT]}
 
-    def test_refused_number_is_not_retried_and_the_response_kept_without_the_message(self, target, sms):
+    def test_refused_number_is_not_retried_and_the_response_is_kept_without_the_message(self, target, sms):
         target.status = 400
         target.body = b'{"code": 21211, "message": "Invalid \'To\' 123456", "status": 400}'
-        with pytest.raises(RefusedByServer) as refused:
+        with pytest.raises(RefusedByServer) as error:
             twilio(target).send(DAVE, sms)
-        assert sms.masked(refused.value.reason) == "400 Bad Request 21211 Invalid 'To' …"
+        assert sms.masked(error.value.reason) == "400 Bad Request 21211 Invalid 'To' …"
 
     @cases("status", [401, 403, 404, 429, 500, 503])
     def test_errors_of_account_and_server_are_retried(self, target, sms, status):
@@ -66,12 +66,12 @@ class TestTwilio:
 
 class TestResponses:
     def test_redirect_is_not_followed_and_does_not_count_as_success(self, target, sms):
-        with HttpTarget() as other:
+        with HttpTarget() as redirect_target:
             for status in (301, 302, 307, 308):
-                target.status, target.headers = status, {"Location": f"{other.url}/sms"}
+                target.status, target.headers = status, {"Location": f"{redirect_target.url}/sms"}
                 with pytest.raises(TryLater, match=str(status)):
                     twilio(target).send(DAVE, sms)
-            assert (other.requests, len(target.requests)) == ([], 4)
+            assert (redirect_target.requests, len(target.requests)) == ([], 4)
 
     @cases(
         ("header", "seconds"),

@@ -29,7 +29,7 @@ OLD, NEW = secret("old"), secret("new")
 
 def statuses(hooks, webhook):
     """Return the statuses of the deliveries of a webhook, the newest first."""
-    return [one["status"] for one in hooks.deliveries(webhook)]
+    return [delivery["status"] for delivery in hooks.deliveries(webhook)]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def deliver_again(hooks):
     return hooks.deliver()
 
 
-# RFC 9110, section 15.2, and RFC 8297: with headers that belong to no final response.
+# Interim responses, some with headers that belong to no final response. RFC 9110, section 15.2, and RFC 8297.
 INTERIM = {
     "one": b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",
     "several": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103\r\n\r\n",
@@ -68,7 +68,7 @@ def test_interim_responses_are_not_the_answer(hooks, webhook, target, before):
     assert (answer.status_code, answer.content, "Retry-After" in answer.headers) == (200, b"{}", False)
 
 
-def test_failure_after_an_interim_response_is_one(hooks, webhook, target):
+def test_failure_after_an_interim_response_is_a_failure(hooks, webhook, target):
     target.before, target.status = INTERIM["one"], 500
     deliver_event(hooks, "user.created")
     (delivery,) = hooks.deliveries(webhook)
@@ -128,13 +128,13 @@ class TestSignature:
                 verified(request, another)
 
     def test_id_stays_and_timestamp_changes_with_each_attempt(self, hooks, webhook, target):
-        target.status, began = 500, int(time.time())
+        target.status, started_at = 500, int(time.time())
         deliver_event(hooks)
         target.requests[0].headers["webhook-timestamp"] = "0"
         deliver_again(hooks)
         first, second = (posted.headers["webhook-id"] for posted in target.requests)
         assert first == second == hooks.deliveries(webhook)[0]["event_id"]
-        assert began <= int(target.requests[1].headers["webhook-timestamp"]) <= time.time()
+        assert started_at <= int(target.requests[1].headers["webhook-timestamp"]) <= time.time()
         assert verified(target.requests[1], webhook["secret"])
 
     def test_previous_secret_verifies_for_a_day_after_a_rotation(self, hooks, webhook, target, database):
@@ -144,26 +144,26 @@ class TestSignature:
         deliver_event(hooks)
         hooks.let_time_pass(DAY)
         deliver_event(hooks)
-        both, one = target.requests
-        assert both.headers["webhook-signature"].count("v1,") == 2
-        assert verified(both, webhook["secret"]) == verified(both, rotated["secret"])
-        assert verified(one, rotated["secret"])
+        first_request, second_request = target.requests
+        assert first_request.headers["webhook-signature"].count("v1,") == 2
+        assert verified(first_request, webhook["secret"]) == verified(first_request, rotated["secret"])
+        assert verified(second_request, rotated["secret"])
         with pytest.raises(WebhookVerificationError):
-            verified(one, webhook["secret"])
+            verified(second_request, webhook["secret"])
         assert hooks.show(webhook)["previous_secret_expires_at"] is None
 
     def test_housekeeping_encrypts_secrets_by_the_new_secret(self, target, make_app, service_role, database):
-        def hooks_with(keys):
-            app = make_app(AUTH_SECRET_KEY=keys)
+        def hooks_with(key_setting):
+            app = make_app(AUTH_SECRET_KEY=key_setting)
             return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
 
         hooks = hooks_with(OLD)
         webhook = hooks.register(target)
         rotated = hooks.change(webhook, rotate_secret=True)
-        both = hooks_with(f"{NEW},{OLD}")
-        assert deliver_event(both) == 1
-        both.run_janitor()
-        # After that, the old secret can be removed.
+        hooks_with_both_keys = hooks_with(f"{NEW},{OLD}")
+        assert deliver_event(hooks_with_both_keys) == 1
+        hooks_with_both_keys.run_janitor()
+        # After housekeeping, the old secret can be removed.
         assert deliver_event(hooks_with(NEW)) == 1
         for posted in target.requests:
             assert verified(posted, webhook["secret"]) == verified(posted, rotated["secret"])
@@ -197,9 +197,9 @@ class TestRetries:
         first = database.now()
         for attempt, failing, longest in ((1, 0, FIRST_PAUSE), (2, 100, 100), (3, DAY, LONGEST_PAUSE)):
             hooks.let_time_pass(failing)
-            began = database.now()
+            started_at = database.now()
             assert deliver_again(hooks) == 1
-            assert longest / 2 <= hooks.pause(webhook, began)
+            assert longest / 2 <= hooks.pause(webhook, started_at)
             assert hooks.pause(webhook) <= longest + (database.now() - first).total_seconds()
             assert hooks.deliveries(webhook)[0]["attempts"] == attempt
         target.status = 200
@@ -223,9 +223,9 @@ class TestRetries:
     def test_webhook_can_ask_for_a_longer_pause(self, hooks, webhook, target, database, header, least, most):
         target.status, target.headers = 503, {"Retry-After": header}
         hooks.emit()
-        began = database.now()
+        started_at = database.now()
         hooks.deliver()
-        assert least <= hooks.pause(webhook, began)
+        assert least <= hooks.pause(webhook, started_at)
         assert hooks.pause(webhook) <= most
 
     def test_event_is_given_up_after_three_days(self, hooks, webhook, target):
@@ -235,13 +235,13 @@ class TestRetries:
         assert (statuses(hooks, webhook), target.requests) == (["failed"], [])
 
     def test_new_url_and_test_event_end_the_pause(self, hooks, webhook, target):
-        change, test = lambda: hooks.change(webhook, url=f"{target.url}/x"), f"/{webhook['id']}/test"
-        for ask in (change, lambda: hooks.ask("post", test)):
+        change_url, test = lambda: hooks.change(webhook, url=f"{target.url}/x"), f"/{webhook['id']}/test"
+        for end_pause in (change_url, lambda: hooks.ask("post", test)):
             target.status = 500
             deliver_event(hooks)
             assert hooks.pause(webhook) > 0
             target.status = 200
-            ask()
+            end_pause()
             assert deliver_event(hooks) >= 1
 
 
@@ -253,8 +253,8 @@ class TestDisabling:
         hooks.emit()
         database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
         deliver_event(hooks)
-        off = hooks.show(webhook)
-        assert (off["disabled"], off["disabled_reason"]) == (True, "gone")
+        state = hooks.show(webhook)
+        assert (state["disabled"], state["disabled_reason"]) == (True, "gone")
         assert sorted(statuses(hooks, webhook)) == ["failed", "waiting"]
         assert len(target.requests) == 1
         details = {"webhook_id": webhook["id"], "url": target.url, "reason": "gone"}
@@ -263,7 +263,7 @@ class TestDisabling:
 
         target.status = 200
         assert hooks.change(webhook, disabled=False)["failing_since"] is None
-        (failed,) = [one for one in hooks.deliveries(webhook) if one["status"] == "failed"]
+        (failed,) = [delivery for delivery in hooks.deliveries(webhook) if delivery["status"] == "failed"]
         hooks.ask("post", f"/{webhook['id']}/deliveries/{failed['id']}/redeliver")
         hooks.deliver()
         assert sorted(statuses(hooks, webhook)) == ["failed", "sent", "sent"]
@@ -285,8 +285,8 @@ class TestDisabling:
         hooks.emit()
         while hooks.show(webhook)["disabled"] is False:
             deliver_again(hooks)
-        off = hooks.show(webhook)
-        assert (off["disabled_at"], off["disabled_reason"]) == (A_TIMESTAMP, "failing")
+        state = hooks.show(webhook)
+        assert (state["disabled_at"], state["disabled_reason"]) == (A_TIMESTAMP, "failing")
         details = {"webhook_id": webhook["id"], "url": target.url, "reason": "failing"}
         assert hooks.acts() == [("webhook_disabled", "service", details)]
         recipients = database.all("SELECT recipient FROM outbox WHERE kind = 'webhook_disabled'")
@@ -319,9 +319,9 @@ class TestDisabling:
     ):
         hooks.emit()
         event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
-        off = hooks.change(webhook, disabled=True)
+        state = hooks.change(webhook, disabled=True)
         for status in (500, 410, 200):
             target.status = status
             with contextlib.suppress(RefusedByServer, TryLater):
                 EventSender(parts.db, parts.sealer, True).send(webhook["id"], event)
-        assert (len(target.requests), hooks.show(webhook)) == (3, off)
+        assert (len(target.requests), hooks.show(webhook)) == (3, state)

@@ -12,16 +12,16 @@ from tests.support.commands import SYSTEM_USER, run_command
 @pytest.fixture
 def run(app):
     def run(*arguments, status=0):
-        done = run_command(app, "keys", *arguments)
-        assert done.exit_code == status, done.output
-        return done.output
+        result = run_command(app, "keys", *arguments)
+        assert result.exit_code == status, result.output
+        return result.output
 
     return run
 
 
-def listed(run):
-    found = map(json.loads, run("list", "--json").splitlines())
-    return [key for key in found if key["kind"] == "admin"]
+def admin_keys(run):
+    keys = map(json.loads, run("list", "--json").splitlines())
+    return [key for key in keys if key["kind"] == "admin"]
 
 
 def test_key_is_printed_alone_and_opens_its_scopes(run, client, database):
@@ -31,9 +31,13 @@ def test_key_is_printed_alone_and_opens_its_scopes(run, client, database):
     assert client.get("/admin/audit", headers={"apikey": key}).status_code == 403
     row = database.one("SELECT actor, details FROM audit_log WHERE action = 'admin_key_added'")
     assert (row.actor, row.details["system_user"]) == ("command", SYSTEM_USER)
-    (found,) = listed(run)
-    assert (found["name"], found["state"], found["scopes"]) == ("billing", "in use", ["users:read", "links"])
-    assert found["last_used_on"] == database.value("SELECT CURRENT_DATE::text")
+    (listed,) = admin_keys(run)
+    assert (listed["name"], listed["state"], listed["scopes"]) == (
+        "billing",
+        "in use",
+        ["users:read", "links"],
+    )
+    assert listed["last_used_on"] == database.value("SELECT CURRENT_DATE::text")
     assert re.search(
         r"^admin +billing  in use, until 20\S+, users:read links, last used", run("list"), re.MULTILINE
     )
@@ -45,12 +49,12 @@ def test_key_ends_by_its_name_or_id(run, client):
     assert json.loads(run("end", keys[1]["id"], "--json")) == {"id": keys[1]["id"], "name": "two"}
     for key in keys:
         assert client.get("/admin/users", headers={"apikey": key["key"]}).status_code == 401
-    assert listed(run) == []
+    assert admin_keys(run) == []
     assert "Find it by: latchkey keys list" in run("end", "one", status=3)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (["create", "billing"], 2, "--scope"),
         (["create", "billing", "--scope", "everything"], 2, "everything"),
@@ -58,8 +62,8 @@ def test_key_ends_by_its_name_or_id(run, client):
         (["create", " ", "--scope", "users:read"], 2, "must be 1 to 80 visible characters"),
     ],
 )
-def test_mistake_creates_no_key(run, database, arguments, status, said):
-    assert said in run(*arguments, status=status)
+def test_mistake_creates_no_key(run, database, arguments, status, message):
+    assert message in run(*arguments, status=status)
     assert database.count("admin_keys") == 0
 
 
@@ -71,9 +75,9 @@ def test_second_key_of_a_name_is_refused(run, database):
 
 def test_key_without_an_end_lasts_and_an_expired_one_is_listed_as_such(run, database):
     run("create", "billing", "--scope", "users:read")
-    assert listed(run)[0]["expires_at"] is None
+    assert admin_keys(run)[0]["expires_at"] is None
     database.run("UPDATE admin_keys SET expires_at = now()")
-    assert listed(run)[0]["state"] == "expired"
+    assert admin_keys(run)[0]["state"] == "expired"
 
 
 def test_secret_key_of_an_administrative_key_is_needed(run, database, parts):

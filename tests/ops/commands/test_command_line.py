@@ -59,7 +59,9 @@ def test_page_names_options_that_exist():
 def test_page_about_the_night_names_commands_that_exist():
     named = re.findall(r"`(latchkey [a-z]+(?:-[a-z]+)*)( [a-z]+(?:-[a-z]+)*)?", RUNBOOK)
     assert len(named) > 10
-    assert [first + more for first, more in named if not {first, first + more} & set(COMMANDS)] == []
+    assert [
+        first + subcommand for first, subcommand in named if not {first, first + subcommand} & set(COMMANDS)
+    ] == []
 
 
 @cases("name", COMMANDS)
@@ -176,15 +178,15 @@ def test_outcomes_are_printed_as_json(app, client, service_role, alice):
     console = "http://localhost:8000/console"
     assert re.fullmatch("[0-9]{6}", outcome.pop("code"))
     assert [way["type"] for way in outcome.pop("ways_to_sign_in")] == ["email", "password"]
-    made = {"id": alice.id, "email": alice.email, "created": False, "recent_changes": []}
-    assert outcome == made | {"console": console}
+    expected = {"id": alice.id, "email": alice.email, "created": False, "recent_changes": []}
+    assert outcome == expected | {"console": console}
 
-    found = json.loads(run_command(app, "explain", alice.id, "--json").output)
-    assert (found["kind"], found["user"]["id"], found["can_sign_in"]) == ("user", alice.id, True)
-    assert (found["events"][0]["name"], found["events"][0]["actor"]) == ("role_changed", "command")
-    assert found["events"][0]["text"].startswith("role changed")
+    explained = json.loads(run_command(app, "explain", alice.id, "--json").output)
+    assert (explained["kind"], explained["user"]["id"], explained["can_sign_in"]) == ("user", alice.id, True)
+    assert (explained["events"][0]["name"], explained["events"][0]["actor"]) == ("role_changed", "command")
+    assert explained["events"][0]["text"].startswith("role changed")
 
     client.post("/recover", json={"email": alice.email})
     client.delete(f"/admin/users/{alice.id}", headers=service_role)
-    found = json.loads(run_command(app, "explain", alice.email, "--json").output)
-    assert (found["kind"], len(found["events"])) == ("address", 1)
+    explained = json.loads(run_command(app, "explain", alice.email, "--json").output)
+    assert (explained["kind"], len(explained["events"])) == ("address", 1)

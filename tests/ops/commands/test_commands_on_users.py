@@ -24,10 +24,10 @@ def run(app):
     return run
 
 
-def last_act(database):
+def last_audit_entry(database):
     return tuple(
         database.one(
-            "SELECT action, actor, details ->> 'system_user' AS who FROM audit_log ORDER BY at DESC, id LIMIT 1"
+            "SELECT action, actor, details ->> 'system_user' AS system_user FROM audit_log ORDER BY at DESC, id LIMIT 1"
         )
     )
 
@@ -58,7 +58,7 @@ def test_users_are_found_by_a_part_of_the_name(run, alice, bob, database):
         assert run("find", text, status=3) == f"Error: No users match {text}. {remedy}\n"
 
 
-def test_list_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, database):
+def test_list_of_users_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, database):
     lines = [f"{user.id}  {user.email}" for user in sorted((alice, carol), key=lambda user: user.id)]
     assert run("list").splitlines() == lines
     assert [json.loads(line)["id"] for line in run("list", "--json").splitlines()] == [
@@ -68,7 +68,7 @@ def test_list_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, da
     rows = list(csv.DictReader(run("list", "--csv").splitlines()))
     assert [f"{row['id']}  {row['email']}" for row in rows] == lines
     assert {row["name"] for row in rows} == {"A [2J"}
-    assert last_act(database) == ("users_exported", "command", "ann")
+    assert last_audit_entry(database) == ("users_exported", "command", "ann")
 
 
 def test_emails_of_a_file_are_invited_and_refused_ones_named(run, alice, outbox, database, tmp_path):
@@ -119,18 +119,18 @@ def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_ap
     assert explained.endswith("\nWhat to do:\n  latchkey users unlock alice@example.com\n")
     assert run("unlock", alice.email) == "alice@example.com can try again.\n"
     assert "has no wrong" in run("unlock", alice.email)
-    assert last_act(database) == ("lock_cleared", "command", "ann")
+    assert last_audit_entry(database) == ("lock_cleared", "command", "ann")
     assert alice.try_to_sign_in(client=client).status_code == 200
 
 
-def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_told(run, alice, database):
+def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_notified(run, alice, database):
     _app, session = set_up(alice.open_session())
-    # As releases before 0.7.0 stored it.
+    # Releases before 0.7.0 stored names with control characters.
     database.run("UPDATE factors SET friendly_name = %(name)s", name="Pho\x1b[2Jne")
     register(session)
     session.post("/factors/recovery-codes")
-    asked = run("remove-factors", alice.email, status=1, input="n\n")
-    assert ("Nothing was changed" in asked, "\x1b" in asked + run("show", alice.email)) == (True, False)
+    output = run("remove-factors", alice.email, status=1, input="n\n")
+    assert ("Nothing was changed" in output, "\x1b" in output + run("show", alice.email)) == (True, False)
     assert database.count("factors") == 2
     assert "has no second factor" in run("remove-factors", alice.email, input="y\n")
     assert (database.count("factors"), database.count("recovery_codes")) == (0, 0)

@@ -25,7 +25,7 @@ CODE = re.compile(
 )
 
 
-GIVEN = {"env": {"LATCHKEY_ADMIN_PASSWORD": PASSWORD}}
+PASSWORD_IN_ENVIRONMENT = {"env": {"LATCHKEY_ADMIN_PASSWORD": PASSWORD}}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def log_in(client, email=CAROL, password=PASSWORD):
     return client.post("/login-admin", json={"email": email, "password": password})
 
 
-def said(user_id, email=CAROL, created=""):
+def success(user_id, email=CAROL, created=""):
     return (0, f"{email} is an administrator{created}: {user_id}\n{CONSOLE}")
 
 
@@ -50,9 +50,9 @@ def outcome(result):
 
 class TestNewUser:
     def test_new_user_is_confirmed_and_an_administrator(self, create_admin, client, database):
-        result = create_admin(CAROL, **GIVEN)
+        result = create_admin(CAROL, **PASSWORD_IN_ENVIRONMENT)
         id = database.value("SELECT id FROM users")
-        assert outcome(result) == said(id, created=" (new user)")
+        assert outcome(result) == success(id, created=" (new user)")
         details = {"id": id, "email": CAROL, "is_admin": True, "created_at": A_TIMESTAMP}
         expected = token_response(user(CAROL, id=id, role="admin", last_sign_in_at=A_TIMESTAMP))
         response = log_in(client)
@@ -64,8 +64,8 @@ class TestNewUser:
         [
             (CAROL, {"input": f"{PASSWORD}\n"}, PASSWORD),
             (CAROL, {"input": PASSWORD}, PASSWORD),
-            (CAROL, {"input": "Another-Horse-1\n", **GIVEN}, PASSWORD),
-            ("Carol@EXAMPLE.com", GIVEN, PASSWORD),
+            (CAROL, {"input": "Another-Horse-1\n", **PASSWORD_IN_ENVIRONMENT}, PASSWORD),
+            ("Carol@EXAMPLE.com", PASSWORD_IN_ENVIRONMENT, PASSWORD),
             (CAROL, {"input": " Horse battery 1! \n"}, " Horse battery 1! "),
             (CAROL, {"input": "Gro\u0308\u00dfe-123\n"}, "Gr\u00f6\u00dfe-123"),
             (CAROL, {"env": {"LATCHKEY_ADMIN_PASSWORD": "Gro\u0308\u00dfe-123"}}, "Gr\u00f6\u00dfe-123"),
@@ -102,7 +102,7 @@ class TestNewUser:
 
     @pytest.mark.parametrize("email", ["carol", "", "carol@example", f"{CAROL}, mallory@example.com"])
     def test_malformed_email_is_refused(self, create_admin, database, email):
-        result = create_admin(email, **GIVEN)
+        result = create_admin(email, **PASSWORD_IN_ENVIRONMENT)
         assert (result.exit_code, database.count("users")) == (2, 0)
         assert "Must be an email address" in result.output
 
@@ -112,13 +112,13 @@ class TestNewUser:
             f" VALUES (%s, '{CAROL}', now(), true, 'administrator', 'admin', now())"
         )
         with database.locked("users", NO_ID, insert) as lock:
-            second = lock.start(lambda: create_admin(CAROL, **GIVEN))
-        assert outcome(second.result()) == said(NO_ID)
+            second = lock.start(lambda: create_admin(CAROL, **PASSWORD_IN_ENVIRONMENT))
+        assert outcome(second.result()) == success(NO_ID)
         assert database.count("users") == 1
 
 
 def test_without_a_console_no_address_is_printed(make_app):
-    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, **GIVEN)
+    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, **PASSWORD_IN_ENVIRONMENT)
     assert (result.exit_code, "console" in result.output) == (0, False)
 
 
@@ -128,7 +128,7 @@ class TestExistingUser:
     ):
         session = alice.open_session()
         before = session.get("/user").json
-        assert outcome(create_admin(alice.email, "--yes", input="Another-Horse-1\n")) == said(
+        assert outcome(create_admin(alice.email, "--yes", input="Another-Horse-1\n")) == success(
             alice.id, alice.email
         )
         assert_error(session.get("/user"), 401, "session_not_found")
@@ -142,11 +142,11 @@ class TestExistingUser:
 
     def test_administrator_is_left_unchanged(self, create_admin, carol, database):
         before = database.everything("users", "audit_log", "outbox")
-        assert outcome(create_admin(carol.email)) == said(carol.id)
+        assert outcome(create_admin(carol.email)) == success(carol.id)
         assert database.everything("users", "audit_log", "outbox") == before
 
     def test_code_sets_up_the_first_factor_in_place_of_a_mail(self, create_admin, carol, database):
-        # Even at an address that was changed lately: the operator has named it.
+        # This holds even at an address that was changed lately: the operator has named it.
         database.run("UPDATE users SET created_at = now() - interval '1 month'")
         create_admin(carol.email)
         (code,) = CODE.findall(create_admin(carol.email).output)
@@ -178,7 +178,7 @@ class TestExistingUser:
 
 
 class TestPublicUrl:
-    """There, administrators need a second factor, and enrol the first with the code of the command."""
+    """At a public URL, administrators need a second factor, and enrol the first with the code of the command."""
 
     PUBLIC = "https://auth.example.com"
 
@@ -188,7 +188,7 @@ class TestPublicUrl:
 
     @pytest.fixture
     def code(self, public):
-        return CODE.findall(run_command(public, "create-admin", CAROL, **GIVEN).output)[0]
+        return CODE.findall(run_command(public, "create-admin", CAROL, **PASSWORD_IN_ENVIRONMENT).output)[0]
 
     def test_first_administrator_gets_in_by_the_api(self, public, code):
         client = public.test_client()
@@ -227,6 +227,6 @@ class TestPublicUrl:
     def test_password_alone_does_where_the_operator_says_so(self, make_app, changes):
         settings = {"AUTH_BASE_URL": self.PUBLIC} | changes
         public = make_app(**{name: value for name, value in settings.items() if value})
-        run_command(public, "create-admin", CAROL, **GIVEN)
+        run_command(public, "create-admin", CAROL, **PASSWORD_IN_ENVIRONMENT)
         client = public.test_client()
         assert session_of(client, log_in(client)).get("/admin/users").status_code == 200

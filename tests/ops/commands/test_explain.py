@@ -17,9 +17,9 @@ from tests.support.smtp_server import MailServer, sender
 from tests.support.users import PASSWORD, Session, session_of, sign_in
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-FROM = ", from 198.51.100.7 (Firefox on Linux)"
-CLEAR = "alice@example.com: can sign in."
-IN_THE_WAY = "alice@example.com: sign-in may fail:"
+FROM_FIREFOX = ", from 198.51.100.7 (Firefox on Linux)"
+CAN_SIGN_IN = "alice@example.com: can sign in."
+MAY_FAIL = "alice@example.com: sign-in may fail:"
 
 
 @pytest.fixture
@@ -35,20 +35,20 @@ def explain(app):
 
 
 def obstacles(lines):
-    assert lines[0] == IN_THE_WAY
+    assert lines[0] == MAY_FAIL
     return [line.removeprefix("  - ") for line in lines[1 : lines.index("")]]
 
 
-def until(line):
+def without_end(line):
     """Return a line without the end of its limit."""
     return re.sub(r", until [-\d]+ \d\d:\d\d", "", line)
 
 
 UNCONFIRMED = "the {} isn’t confirmed, so the password won’t work. A {} confirms it"
-OFF = "email sign-in is turned off (AUTH_EMAIL_ENABLED)"
+EMAIL_IS_OFF = "email sign-in is turned off (AUTH_EMAIL_ENABLED)"
 UNKNOWN = ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%", "nobody@example.com", PHONE]
-WAITS = "email (password recovery) to alice@example.com waiting to be sent"
-FAILED = "email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox"
+WAITING_MESSAGE = "email (password recovery) to alice@example.com waiting to be sent"
+FAILED_MESSAGE = "email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox"
 
 
 class TestObstacles:
@@ -56,7 +56,7 @@ class TestObstacles:
         alice.sign_in()
         clear_history(database)
         assert explain(alice.email) == [
-            CLEAR,
+            CAN_SIGN_IN,
             "",
             f"user          {alice.id}, authenticated, created TIME by an administrator",
             "email         alice@example.com, confirmed TIME",
@@ -68,30 +68,28 @@ class TestObstacles:
             "  TIME  session started with a password, from 127.0.0.1",
         ]
 
-    def test_user_whom_a_hook_refuses_is_not_said_to_sign_in(
-        self, make_app, explain, database, alice, client
-    ):
+    def test_refusal_of_a_hook_is_an_obstacle(self, make_app, explain, database, alice, client):
         refusing = "begin return jsonb_build_object('error', jsonb_build_object('http_code', 403, 'message', 'Not before Monday')); end;"
-        database.run("CREATE SCHEMA of_tests; GRANT USAGE ON SCHEMA of_tests TO PUBLIC")
+        database.run("CREATE SCHEMA test_hooks; GRANT USAGE ON SCHEMA test_hooks TO PUBLIC")
         try:
             database.run(
-                "CREATE FUNCTION of_tests.refuse(event jsonb) RETURNS jsonb LANGUAGE plpgsql"
+                "CREATE FUNCTION test_hooks.refuse(event jsonb) RETURNS jsonb LANGUAGE plpgsql"
                 f" AS $${refusing}$$"
             )
-            hooked = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN="pg-functions://postgres/of_tests/refuse")
-            assert explain(alice.email, on=hooked)[0] == CLEAR
+            hooked = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN="pg-functions://postgres/test_hooks/refuse")
+            assert explain(alice.email, on=hooked)[0] == CAN_SIGN_IN
             assert sign_in(hooked.test_client(), alice.email).status_code == 403
             lines = explain(alice.email, on=hooked)
-            said = "the hook customize-access-token refused at TIME: “403 Not before Monday”"
-            assert obstacles(lines) == [said]
+            refusal = "the hook customize-access-token refused at TIME: “403 Not before Monday”"
+            assert obstacles(lines) == [refusal]
             remedy = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
             assert lines[-1] == f"  {remedy}"
             assert sign_in(client, alice.email).status_code == 200
-            assert explain(alice.email, on=hooked)[0] == CLEAR
+            assert explain(alice.email, on=hooked)[0] == CAN_SIGN_IN
         finally:
-            database.run("DROP SCHEMA of_tests CASCADE")
+            database.run("DROP SCHEMA test_hooks CASCADE")
 
-    def test_what_was_given_before_a_factor_was_demanded_is_shown_as_refused(
+    def test_api_key_and_grant_from_before_a_factor_was_demanded_are_shown_as_refused(
         self, explain, make_app, alice, database
     ):
         allow(database, alice.id, insert_public_client(database))
@@ -111,7 +109,7 @@ class TestObstacles:
             ("email_confirmed_at = NULL", UNCONFIRMED.format("email", "link or code"), {}),
             ("email_confirmed_at = NULL", None, {"AUTH_EMAIL_CONFIRM_REQUIRED": "false"}),
             ("phone = '+491701234567'", UNCONFIRMED.format("phone", "code"), {}),
-            ("role = role", OFF, {"AUTH_EMAIL_ENABLED": "false"}),
+            ("role = role", EMAIL_IS_OFF, {"AUTH_EMAIL_ENABLED": "false"}),
             (
                 "password_hash = NULL",
                 "no password: sign-in works only with a link, code, provider or passkey",
@@ -124,20 +122,20 @@ class TestObstacles:
     ):
         database.run(f"UPDATE users SET {change}")
         lines = explain(alice.email, on=make_app(**settings) if settings else app)
-        assert lines[:1] == [CLEAR] if obstacle is None else obstacles(lines) == [obstacle]
+        assert lines[:1] == [CAN_SIGN_IN] if obstacle is None else obstacles(lines) == [obstacle]
 
     def test_message_that_did_not_arrive_is_an_obstacle(self, explain, alice, client, database):
         client.post("/recover", json={"email": alice.email})
-        assert explain(alice.email)[0] == CLEAR
+        assert explain(alice.email)[0] == CAN_SIGN_IN
         database.run(
             "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
         )
-        assert obstacles(explain(alice.email)) == [FAILED]
+        assert obstacles(explain(alice.email)) == [FAILED_MESSAGE]
         client.post("/recover", json={"email": alice.email})
-        assert explain(alice.email)[0] == CLEAR
+        assert explain(alice.email)[0] == CAN_SIGN_IN
         database.run("UPDATE outbox SET created_at = created_at - interval '2 minutes'")
         database.run("DELETE FROM outbox WHERE outcome IS NOT NULL")
-        assert obstacles(explain(alice.email)) == [WAITS]
+        assert obstacles(explain(alice.email)) == [WAITING_MESSAGE]
 
     def test_user_without_any_way_to_sign_in_is_recognised(self, explain, alice, database):
         user_id = database.value("INSERT INTO users (made_by) VALUES ('anonymous') RETURNING id::text")
@@ -160,23 +158,23 @@ class TestObstacles:
 
         wrong = "{} of 10 wrong passwords for {} from 127.0.0.1"
         lines = fail(9)
-        assert lines[0] == CLEAR
+        assert lines[0] == CAN_SIGN_IN
         assert f"limit         {wrong.format(9, alice.email)}, until" in " ".join(lines)
-        assert [until(line) for line in obstacles(fail(2))] == [
+        assert [without_end(line) for line in obstacles(fail(2))] == [
             f"{wrong.format(10, subject)}; further attempts are refused"
             for subject in (alice.email, "any of the user's addresses")
         ]
         database.run("UPDATE failure_counts SET expires_at = now()")
-        assert explain(alice.email, on=app)[0] == CLEAR
+        assert explain(alice.email, on=app)[0] == CAN_SIGN_IN
 
     def test_exceeded_limit_of_wrong_codes_is_an_obstacle_except_for_links(self, explain, alice, client):
         for number in range(20):
             if number % 5 == 0:
                 client.post("/recover", json={"email": alice.email})
             client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
-        assert [until(locked) for locked in obstacles(explain(alice.email))] == [
-            f"20 of 20 wrong codes for alice@example.com{where}; further codes are refused, links still work"
-            for where in (", from networks that are not known", " from 127.0.0.1")
+        assert [without_end(locked) for locked in obstacles(explain(alice.email))] == [
+            f"20 of 20 wrong codes for alice@example.com{origin}; further codes are refused, links still work"
+            for origin in (", from networks that are not known", " from 127.0.0.1")
         ]
 
     def test_factors_and_their_wrong_codes_are_shown(self, explain, alice, database):
@@ -188,31 +186,31 @@ class TestObstacles:
             verify(session, app, app.wrong_code())
         wrong = "20 of 20 wrong authenticator codes"
         strangers = "networks where the user has neither passed the second step nor used an emailed link"
-        assert [until(lock) for lock in obstacles(explain(alice.email))] == [
+        assert [without_end(lock) for lock in obstacles(explain(alice.email))] == [
             f"{wrong}, from {strangers}; further codes are refused",
             f"{wrong} from 127.0.0.1; further codes are refused",
         ]
 
     @pytest.mark.parametrize(
-        ("path", "body", "counted"),
+        ("path", "body", "subject"),
         [
             ("/recover", {"email": "alice@example.com"}, "messages for alice@example.com from 127.0.0.1"),
             ("/otp", {"phone": PHONE}, "SMS in total"),
         ],
     )
     def test_exceeded_limit_of_messages_is_shown_but_is_not_an_obstacle(
-        self, explain, alice, make_app, path, body, counted
+        self, explain, alice, make_app, path, body, subject
     ):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per day")
         app.test_client().post(path, json=body)
         lines = explain(alice.email, on=app)
-        assert lines[0] == CLEAR
+        assert lines[0] == CAN_SIGN_IN
         line = next(line for line in lines if line.startswith("limit "))
-        assert until(line) == f"limit         1 of 1 {counted}; no more are sent"
+        assert without_end(line) == f"limit         1 of 1 {subject}; no more are sent"
 
 
 class TestTimeline:
-    def test_timeline_shows_acts_refusals_messages_and_sessions(
+    def test_timeline_shows_changes_refusals_messages_and_sessions(
         self, explain, make_app, service_role, outbox, parts, database
     ):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
@@ -266,7 +264,7 @@ class TestTimeline:
         at = (lines := explain(alice.email, "--most", "2")).index("Timeline:")
         assert lines[at + 1 :] == [
             "  … earlier entries left out; use --most to show more",
-            *["  TIME  ban lifted" + FROM] * 2,
+            *["  TIME  ban lifted" + FROM_FIREFOX] * 2,
         ]
 
     def test_control_characters_are_not_printed(self, explain, alice, database):
@@ -297,7 +295,7 @@ class TestSubject:
     )
     def test_user_is_found_by_any_spelling_of_an_address_or_the_id(self, explain, alice, database, spelling):
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
-        assert explain(alice.id.upper() if spelling == "ID" else spelling)[0] == CLEAR
+        assert explain(alice.id.upper() if spelling == "ID" else spelling)[0] == CAN_SIGN_IN
 
     def test_deleted_user_has_a_timeline_and_the_address_its_messages(
         self, explain, alice, client, service_role, database
@@ -307,12 +305,12 @@ class TestSubject:
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
         lines = explain(alice.id)
         assert lines[0] == f"User {alice.id} no longer exists."
-        assert "  TIME  user deleted" + FROM in lines
+        assert "  TIME  user deleted" + FROM_FIREFOX in lines
         assert explain(alice.email) == [
             "alice@example.com: no user has this address.",
             "",
             "Messages to it:",
-            f"  TIME  {WAITS} (user {alice.id})",
+            f"  TIME  {WAITING_MESSAGE} (user {alice.id})",
         ]
 
     def test_unknown_address_shows_users_changing_to_it(self, explain, alice, bob):
@@ -325,14 +323,14 @@ class TestSubject:
         assert email in explain(alice.email)
 
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
-    def test_request_id_shows_acts_and_their_users(self, explain, alice, bob, database, request_id):
+    def test_request_id_shows_changes_and_their_users(self, explain, alice, bob, database, request_id):
         record(database, alice.id, "banned", origin={"actor": "service_role", "request_id": request_id})
         record(database, None, "webhook_created", origin={"actor": "service_role", "request_id": request_id})
         record(database, bob.id, "banned", origin=SOMEWHERE | {"request_id": "another request"})
         assert explain(request_id) == [
             f"Request {request_id}:",
-            f"  TIME  banned, by the service role key{FROM} (alice@example.com, user {alice.id})",
-            f"  TIME  webhook created, by the service role key{FROM}",
+            f"  TIME  banned, by the service role key{FROM_FIREFOX} (alice@example.com, user {alice.id})",
+            f"  TIME  webhook created, by the service role key{FROM_FIREFOX}",
             "",
             "What to do:",
             "  latchkey explain alice@example.com",
@@ -349,7 +347,7 @@ class TestSubject:
         result = run_command(app, "explain", subject)
         assert (result.exit_code, reason in result.output) == (status, True)
 
-    def test_unknown_request_is_to_be_found_in_the_log(self, make_app):
+    def test_unknown_request_id_is_answered_with_how_to_search_the_log(self, make_app):
         for url, log in [
             ("http://localhost:8000", "what make run prints"),
             ("https://auth.example.com", "journalctl -u latchkey --grep 'an id; of a request'"),

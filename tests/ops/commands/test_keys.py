@@ -19,7 +19,7 @@ from tests.support.openid import insert_client
 from tests.support.users import Session, register, session_of, sign_in
 
 A_DAY, AN_HOUR = 86_400, 3600
-OTHER = secret("other")
+OTHER_SECRET = secret("other")
 
 
 class Deployment:
@@ -32,14 +32,14 @@ class Deployment:
         self.parts = app.extensions["latchkey"]
 
     def run(self, *arguments, status=0, **options):
-        done = run_command(self.app, "keys", *arguments, **options)
-        assert done.exit_code == status, done.output
+        result = run_command(self.app, "keys", *arguments, **options)
+        assert result.exit_code == status, result.output
         self.parts.key_ring.refresh()
-        return done.output
+        return result.output
 
     def keys(self, kind):
-        found = [json.loads(line) for line in self.run("list", "--json").splitlines()]
-        return [key for key in found if key["kind"] == kind]
+        all_keys = [json.loads(line) for line in self.run("list", "--json").splitlines()]
+        return [key for key in all_keys if key["kind"] == kind]
 
     def states(self, kind):
         return [key["state"] for key in self.keys(kind)]
@@ -73,7 +73,7 @@ def person(deployment):
     return register(deployment.client, {"apikey": key}, "erin@example.com")
 
 
-def signed_in(deployment, person) -> Session:
+def open_session(deployment, person) -> Session:
     return session_of(deployment.client, sign_in(deployment.client, person.email))
 
 
@@ -131,14 +131,14 @@ class TestPublicKeys:
         return deployment.client.get("/.well-known/jwks.json").json["keys"]
 
     @pytest.mark.usefixtures("no_openid_keys")
-    def test_they_are_printed_as_the_service_publishes_them_with_those_that_wait(self, deployment):
+    def test_public_keys_are_printed_as_the_service_publishes_them_with_waiting_keys(self, deployment):
         deployment.parts.openid_keys.make_first()
-        (of_openid,) = self.published(deployment)[1:]
+        (openid_key,) = self.published(deployment)[1:]
         deployment.run("rotate", "signing")
         keys = json.loads(deployment.run("public", "--jwks"))["keys"]
         assert keys == self.published(deployment)
         signing = [(deployment.keys("signing")[n]["id"], "ES256") for n in (0, 1)]
-        assert [(key["kid"], key["alg"]) for key in keys] == [*signing, (of_openid["kid"], "RS256")]
+        assert [(key["kid"], key["alg"]) for key in keys] == [*signing, (openid_key["kid"], "RS256")]
         assert not {"d", "p", "q"} & {member for key in keys for member in key}
         assert [json.loads(line) for line in deployment.run("public").splitlines()] == keys
 
@@ -151,7 +151,7 @@ class TestPublicKeys:
 class TestRemoval:
     @pytest.fixture
     def rotated(self, deployment):
-        """Rotate the secret key and let its time come; return the id of the old key."""
+        """Return a function that replaces the secret key by a new one in use, and returns the id of the old one."""
 
         def rotated():
             deployment.run("rotate", "secret")
@@ -166,12 +166,12 @@ class TestRemoval:
             assert f"latchkey keys rotate {kind}" in deployment.run("remove", key["id"], status=1)
 
     def test_session_needs_the_key_until_it_is_refreshed(self, deployment, person, rotated, database):
-        session = signed_in(deployment, person)
+        session = open_session(deployment, person)
         database.run("UPDATE sessions SET refreshed_at = now() - interval '10 minutes'")
         old = rotated()
         assert "1 sessions" in deployment.run("remove", old, status=3)
-        said = run_command(deployment.app, "explain", person.email).output
-        assert "1 live, 1 of which need an old secret key until refreshed" in said
+        explained = run_command(deployment.app, "explain", person.email).output
+        assert "1 live, 1 of which need an old secret key until refreshed" in explained
         assert session.refresh().status_code == 200
         deployment.move_time(AN_HOUR)
         assert deployment.keys("secret")[1]["needed_by"] == []
@@ -182,9 +182,9 @@ class TestRemoval:
             "ended_at = now(), end_reason = 'logout'",
             "refreshed_at = now() - interval '31 days'",
         ):
-            signed_in(deployment, person)
+            open_session(deployment, person)
             database.run(f"UPDATE sessions SET {change} WHERE ended_at IS NULL")
-        session = signed_in(deployment, person)
+        session = open_session(deployment, person)
         old = rotated()
         assert deployment.keys("secret")[1]["needed_by"] == ["1 sessions"]
         deployment.run("remove", old, "--force")
@@ -202,8 +202,8 @@ class TestRemoval:
     ):
         key = {"apikey": (deployment.directory / "service_role_key").read_text().strip()}
         body = {"url": "http://127.0.0.1:9/hook"}
-        made = deployment.client.post("/admin/webhooks", json=body, headers=key).json
-        previous = deployment.parts.sealer.seal("whsec_previous", made["id"])
+        created = deployment.client.post("/admin/webhooks", json=body, headers=key).json
+        previous = deployment.parts.sealer.seal("whsec_previous", created["id"])
         database.run("UPDATE webhooks SET previous_secret = %(previous)s", previous=previous)
         deployment.client.post("/magiclink", json={"email": person.email})
         database.run("UPDATE one_time_tokens SET code_expires_at = now()")
@@ -212,17 +212,17 @@ class TestRemoval:
         deployment.run("remove", old)
         sealer = deployment.parts.sealer
         webhook = database.one("SELECT id, secret, previous_secret FROM webhooks")
-        assert sealer.open(bytes(webhook.secret), webhook.id) == made["secret"]
+        assert sealer.open(bytes(webhook.secret), webhook.id) == created["secret"]
         assert sealer.open(bytes(webhook.previous_secret), webhook.id) == "whsec_previous"
         message = database.one("SELECT id, secret FROM outbox WHERE secret IS NOT NULL")
         assert json.loads(sealer.open(bytes(message.secret), message.id))["token"]
 
-    def test_totp_secret_even_a_removed_one_is_resealed_and_other_secrets_need_the_key(
+    def test_totp_secrets_and_removed_ones_are_resealed_and_other_secrets_need_the_key(
         self, deployment, person, rotated, database
     ):
-        kept, session = set_up(signed_in(deployment, person), "kept")
+        kept, session = set_up(open_session(deployment, person), "kept")
         removed, session = set_up(session, "removed")
-        # A younger one is not kept.
+        # The secret of a younger factor is not kept.
         database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
         assert session.delete(f"/factors/{removed.id}").status_code == 200
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout'")
@@ -255,7 +255,7 @@ class TestRemoval:
         assert "1 sign-ins with a provider" in deployment.run("remove", rotated(), status=3)
 
     def test_signing_key_is_needed_while_its_access_tokens_are_valid(self, deployment, person):
-        session = signed_in(deployment, person)
+        session = open_session(deployment, person)
         deployment.run("rotate", "signing")
         deployment.move_time(A_DAY + 60)
         old = deployment.keys("signing")[1]["id"]
@@ -266,13 +266,13 @@ class TestRemoval:
         assert session.get("/user").status_code == 401
 
     def test_key_without_a_time_of_its_replacement_is_taken_for_needed(self, deployment, person):
-        signed_in(deployment, person)
+        open_session(deployment, person)
         path = deployment.directory / "secret_key"
-        path.write_text(f"{OTHER},{path.read_text()}")
+        path.write_text(f"{OTHER_SECRET},{path.read_text()}")
         deployment.parts.key_ring.refresh()
         assert "1 sessions" in deployment.run("remove", deployment.keys("secret")[1]["id"], status=3)
 
-    def test_id_that_is_not_of_one_key_is_refused(self, deployment):
+    def test_id_of_no_key_or_of_several_is_refused(self, deployment):
         assert "matches no key" in deployment.run("remove", "nothing", status=1)
         assert "matches several keys" in deployment.run("remove", "", status=1)
 
@@ -287,7 +287,7 @@ class TestOpenIdKeys:
 
     @pytest.fixture
     def rotated(self, deployment, old, database):
-        """Rotate the key and move time; return the id of the new key."""
+        """Return a function that rotates the key and makes the new key older, and returns the id of the new key."""
 
         def rotated(seconds):
             deployment.run("rotate", "openid")
@@ -316,9 +316,9 @@ class TestOpenIdKeys:
         database.run("UPDATE openid_keys SET active_from = active_from - interval '1 hour'")
         deployment.run("remove", old)
         assert [key.kid for key in worker(deployment).all()] == [new]
-        acts = database.all("SELECT action, details FROM audit_log WHERE action LIKE 'key_%%' ORDER BY at")
-        of_key = {"kind": "openid", "key_id": new, "system_user": SYSTEM_USER}
-        assert acts == [("key_rotated", of_key), ("key_removed", of_key | {"key_id": old})]
+        entries = database.all("SELECT action, details FROM audit_log WHERE action LIKE 'key_%%' ORDER BY at")
+        details = {"kind": "openid", "key_id": new, "system_user": SYSTEM_USER}
+        assert entries == [("key_rotated", details), ("key_removed", details | {"key_id": old})]
 
     def test_signing_key_is_needed_by_the_longest_tokens_of_clients(self, deployment, old, database):
         database.run("UPDATE oauth_clients SET token_lifetime = 7200")
@@ -357,16 +357,16 @@ class TestAddition:
 
     def test_key_that_others_can_read_is_refused(self, deployment, tmp_path):
         path = tmp_path / "other"
-        for kind, text in (("secret", OTHER), ("signing", signing_keys.new_jwk_set())):
+        for kind, text in (("secret", OTHER_SECRET), ("signing", signing_keys.new_jwk_set())):
             path.write_text(text)
             path.chmod(0o644)
             assert f"chmod 600 {path}" in deployment.run("add", kind, str(path), status=1)
             assert deployment.states(kind) == ["in use"]
 
     def test_secret_from_standard_input_is_accepted_and_not_used(self, deployment):
-        deployment.run("add", "secret", "-", input=f"{OTHER}\n")
+        deployment.run("add", "secret", "-", input=f"{OTHER_SECRET}\n")
         assert deployment.states("secret") == ["in use", "accepted"]
-        assert "is accepted already" in deployment.run("add", "secret", "-", input=OTHER, status=1)
+        assert "is accepted already" in deployment.run("add", "secret", "-", input=OTHER_SECRET, status=1)
 
     @pytest.mark.parametrize(
         ("kind", "text"), [("secret", "short"), ("signing", "{}"), ("signing", "nothing"), ("signing", "[1]")]
@@ -380,14 +380,14 @@ class TestAddition:
 class TestEnvironment:
     @pytest.fixture
     def app(self, make_app, database):
-        return make_app(fresh=True, AUTH_SECRET_KEY=OTHER, AUTH_JWT_KEYS=signing_keys.new_jwk_set())
+        return make_app(fresh=True, AUTH_SECRET_KEY=OTHER_SECRET, AUTH_JWT_KEYS=signing_keys.new_jwk_set())
 
     @pytest.mark.parametrize("kind", ["secret", "signing", "service-role"])
     def test_value_to_set_is_printed_and_fits_with_the_keys_before(
         self, app, kind, monkeypatch, environment, parts
     ):
-        done = run_command(app, "keys", "rotate", kind, "--json")
-        name, _, value = json.loads(done.output)["set"].partition("=")
+        result = run_command(app, "keys", "rotate", kind, "--json")
+        name, _, value = json.loads(result.output)["set"].partition("=")
         before = app.extensions["latchkey"].settings
         for variable, text in environment.items():
             monkeypatch.setenv(variable, text)
@@ -400,18 +400,20 @@ class TestEnvironment:
         assert (len(new), new[1:]) == (2, old)
 
     def test_value_without_the_removed_key_is_printed(self, make_app):
-        app = make_app(fresh=True, AUTH_SECRET_KEY=f"{secret('new')}@{format_time(time.time() - 60)},{OTHER}")
+        app = make_app(
+            fresh=True, AUTH_SECRET_KEY=f"{secret('new')}@{format_time(time.time() - 60)},{OTHER_SECRET}"
+        )
         rows = [json.loads(line) for line in run_command(app, "keys", "list", "--json").output.splitlines()]
         old = [row["id"] for row in rows if row["kind"] == "secret" and row["state"] == "accepted"]
-        done = run_command(app, "keys", "remove", *old, "--json")
-        line = json.loads(done.output)["set"]
+        result = run_command(app, "keys", "remove", *old, "--json")
+        line = json.loads(result.output)["set"]
         assert line.startswith(f"AUTH_SECRET_KEY={secret('new')}@")
-        assert OTHER not in line
+        assert OTHER_SECRET not in line
 
     def test_shared_secret_is_replaced_by_a_key_of_the_same_algorithm(self, make_app, monkeypatch):
-        app = make_app(fresh=True, AUTH_JWT_SECRET=OTHER)
-        done = run_command(app, "keys", "rotate", "signing", "--json")
-        name, _, value = json.loads(done.output)["set"].partition("=")
+        app = make_app(fresh=True, AUTH_JWT_SECRET=OTHER_SECRET)
+        result = run_command(app, "keys", "rotate", "signing", "--json")
+        name, _, value = json.loads(result.output)["set"].partition("=")
         (jwk,) = json.loads(value.strip("'"))["keys"]
         assert (name, jwk["kty"], jwk["alg"]) == ("AUTH_JWT_KEYS", "oct", "HS256")
         assert (

@@ -17,8 +17,8 @@ INCOMPRESSIBLE = "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9F00)
 SUMMARY = "Users {}: {}. Already existed: {}. Rows refused: {}.\n"
 
 
-def deep(member, depth):
-    """Return a line with an object that has so many more brackets in it."""
+def nested_line(member, depth):
+    """Return a line of a user with an object in which lists are nested to a depth."""
     return f'{{"email": "dave@example.com", "{member}": {{"a": {"[" * depth}{"]" * depth}}}}}\n'
 
 
@@ -60,9 +60,9 @@ class TestCreation:
         expected = times | {"email": "dave@example.com", "user_metadata": {"name": "Dave"}}
         assert {name: user[name] for name in expected} == expected
         assert [each["provider"] for each in user["identities"]] == ["email"]
-        act = database.one("SELECT action, actor, user_id, details FROM audit_log")
+        entry = database.one("SELECT action, actor, user_id, details FROM audit_log")
         details = {"count": 1, "administrators": 0, "system_user": SYSTEM_USER}
-        assert act == ("users_imported", "command", None, details)
+        assert entry == ("users_imported", "command", None, details)
         assert database.count("outbox") == 0
 
     def test_many_batches_are_imported(self, import_users, database):
@@ -70,7 +70,7 @@ class TestCreation:
         assert import_users(*rows).output == SUMMARY.format("created", "1,201", 0, 0)
         assert database.count("users") == database.count("identities") == 1201
         assert import_users(*rows).output == SUMMARY.format("created", 0, "1,201", 0)
-        # One entry, which is no day with 1,201 new users.
+        # A command writes one entry, so that its day does not count as one with 1,201 new users.
         (entry,) = database.all("SELECT action, details FROM audit_log")
         details = {"count": 1201, "administrators": 0, "system_user": SYSTEM_USER}
         assert entry == ("users_imported", details)
@@ -133,9 +133,9 @@ class TestExistingUsers:
         monkeypatch.setattr("auth.ops.transfer.importing.records.keys", lambda _row: iter([]))
         before = database.everything("users", "identities")
         rows = [{"email": f"user{number}@example.com"} for number in range(5)]
-        taken = {"email": DAVE, "password_hash": WEAK}
-        taken |= {member: {"email": linked.email, "identities": [GOOGLE]}[member]}
-        assert import_users(*rows[:2], taken, *rows[2:]).output == SUMMARY.format("created", 5, 1, 0)
+        conflicting = {"email": DAVE, "password_hash": WEAK}
+        conflicting |= {member: {"email": linked.email, "identities": [GOOGLE]}[member]}
+        assert import_users(*rows[:2], conflicting, *rows[2:]).output == SUMMARY.format("created", 5, 1, 0)
         database.run("DELETE FROM users WHERE email LIKE 'user%%'")
         assert database.everything("users", "identities") == before
 
@@ -161,9 +161,9 @@ class TestRefusals:
             ({"email": "dave@example.com", "user_metadata": {"a": "\ud800"}}, "not valid Unicode"),
             ({"email": "dave@example.com", "user_metadata": {"a": "x" * 8192}}, "at most 8192 bytes"),
             ({"email": "dave@example.com", "app_metadata": []}, "app_metadata: must be an object"),
-            (deep("user_metadata", 32), "user_metadata: must not be nested deeper than 32"),
-            # Around the depth that the parser reads, too.
-            *((deep("user_metadata", depth), "") for depth in range(900, 1000, 10)),
+            (nested_line("user_metadata", 32), "user_metadata: must not be nested deeper than 32"),
+            # The parser reads values only up to a depth in this range.
+            *((nested_line("user_metadata", depth), "") for depth in range(900, 1000, 10)),
             ({"email": "dave@example.com", "user_metadata": {"a": float("nan")}}, "must not contain NaN"),
             (
                 {"identities": [GOOGLE | {"identity_data": {"a": "x" * 8192}}]},
@@ -281,24 +281,24 @@ def test_dry_run_reports_refused_rows_and_totals(import_users, alice, database):
     assert database.everything() == before
 
 
-NAMED = {
+NAMES_IN_METADATA = {
     "Name": ("Dave", "", "Dave"),
     "name ": ("Dave", '{""name"": ""David"", ""age"": 7}', "David"),
     "NAME": ("", "", None),
 }
 
 
-@pytest.mark.parametrize("column", list(NAMED))
+@pytest.mark.parametrize("column", list(NAMES_IN_METADATA))
 def test_name_of_a_row_is_in_the_metadata_unless_that_has_one(app, tmp_path, column, database):
-    name, metadata, kept = NAMED[column]
+    name, metadata, expected = NAMES_IN_METADATA[column]
     path = tmp_path / "users.csv"
     path.write_text(f'email,{column},user_metadata\n{DAVE},{name},"{metadata}"\n')
     result = run_command(app, "users", "import", str(path))
     assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 1, 0, 0))
-    assert database.one("SELECT user_metadata ->> 'name', count(*) FROM users GROUP BY 1") == (kept, 1)
+    assert database.one("SELECT user_metadata ->> 'name', count(*) FROM users GROUP BY 1") == (expected, 1)
 
 
-def test_metadata_of_a_wrong_type_is_refused_with_a_name_too(import_users, database):
+def test_metadata_of_a_wrong_type_is_refused_in_a_row_with_a_name(import_users, database):
     result = import_users({"email": DAVE, "name": "Dave", "user_metadata": "text"})
     assert (result.exit_code, "user_metadata: must be" in result.output, "known" in result.output) == (
         3,
@@ -328,7 +328,7 @@ def test_file_of_a_spreadsheet_is_read(app, tmp_path, kind, database):
     assert database.count("users", "email = %(email)s AND email_confirmed_at IS NOT NULL", email=DAVE) == 1
 
 
-UNREAD = {
+UNREADABLE = {
     "another separator": (b"email|role\n", "with commas, semicolons or tabs between them"),
     "UTF-16 without a mark": ("email,role\n".encode("utf-16-le"), "or as UTF-16 with a byte order mark"),
     "JSON in UTF-16": (
@@ -339,11 +339,11 @@ UNREAD = {
 }
 
 
-@pytest.mark.parametrize("kind", list(UNREAD))
+@pytest.mark.parametrize("kind", list(UNREADABLE))
 def test_file_that_cannot_be_read_is_refused_with_what_to_change(app, tmp_path, kind, database):
-    content, said = UNREAD[kind]
+    content, reason = UNREADABLE[kind]
     path = tmp_path / "users.csv"
     path.write_bytes(content)
     result = run_command(app, "users", "import", str(path))
-    assert (result.exit_code != 0, said in " ".join(result.output.split())) == (True, True), result.output
+    assert (result.exit_code != 0, reason in " ".join(result.output.split())) == (True, True), result.output
     assert database.count("users") == 0

@@ -25,30 +25,32 @@ def test_disabled_webhook_is_listed_and_enabled(run, hooks, target, database):
     database.run(
         "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'failing', failing_since = now()"
     )
-    listed = run("list")
-    assert listed.endswith(": failed for three days; 0 waiting\n")
-    assert "secret-path" not in listed + run("list", "--json")
+    output = run("list")
+    assert output.endswith(": failed for three days; 0 waiting\n")
+    assert "secret-path" not in output + run("list", "--json")
     assert json.loads(run("list", "--json"))["disabled_reason"] == "failing"
     assert "Without a terminal, add --yes" in run("enable", webhook["id"], status=1)
     run("enable", webhook["id"], input="y\n")
     assert hooks.show(webhook)["disabled"] is False
 
 
-@pytest.mark.parametrize(("answer", "status", "said"), [(204, 0, "sent: 204"), (500, 3, "waiting: ")])
-def test_test_event_prints_the_response(run, hooks, target, parts, answer, status, said):
+@pytest.mark.parametrize(
+    ("response_status", "status", "beginning"), [(204, 0, "sent: 204"), (500, 3, "waiting: ")]
+)
+def test_test_event_prints_the_response(run, hooks, target, parts, response_status, status, beginning):
     webhook = hooks.register(target)
-    target.status = answer
+    target.status = response_status
     with RunningDeliverer(deliverer(parts)):
         output = run("test", webhook["id"], "--yes", status=status)
-    assert output.startswith(said)
-    assert str(answer) in output
+    assert output.startswith(beginning)
+    assert str(response_status) in output
 
 
-def test_test_event_that_nothing_delivers_and_wrong_ids_are_reported(run, hooks, target, monkeypatch):
+def test_undelivered_test_event_unknown_id_and_disabled_webhook_are_reported(run, hooks, target, monkeypatch):
     webhook = hooks.register(target)
     monkeypatch.setattr(webhooks, "_PATIENCE", 0)
-    said = run("test", webhook["id"], "--yes", status=3)
-    assert said == "waiting: nothing sent it; see latchkey doctor\n"
+    output = run("test", webhook["id"], "--yes", status=3)
+    assert output == "waiting: nothing sent it; see latchkey doctor\n"
     run("test", "11111111-1111-1111-1111-111111111111", "--yes", status=3)
     hooks.change(webhook, disabled=True)
     assert "disabled" in run("test", webhook["id"], "--yes", status=2)

@@ -31,7 +31,7 @@ def encrypted(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK, 3 * CHUNK + 1])
-def test_each_recipient_decrypts_what_we_encrypt_also_with_other_programs(size, tmp_path):
+def test_each_recipient_decrypts_a_file_even_with_other_programs(size, tmp_path):
     plaintext = os.urandom(size)
     encrypted = encrypt(plaintext, tmp_path / "file", OTHER_RECIPIENT)
     identity = pyrage.x25519.Identity.from_str(IDENTITY.splitlines()[-1])
@@ -80,7 +80,7 @@ class Faulty(io.BytesIO):
 
 
 @cases(("fault", "reason"), [("full", "No space left on device"), ("lost", "differs from the data written")])
-def test_file_that_cannot_be_written_is_an_error_whatever_the_writer_makes_of_it(fault, reason):
+def test_file_that_cannot_be_written_is_an_error_whatever_the_writer_raises(fault, reason):
     def write(sink, error):
         try:
             sink.write(b"s" * 10 * CHUNK)

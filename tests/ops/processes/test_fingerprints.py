@@ -12,12 +12,12 @@ from tests.support.server import at_once
 
 OLD, NEW, OTHER = secret("old"), secret("new"), secret("other")
 JWK_SETS = [signing_keys.new_jwk_set() for _ in range(2)]
-BOTH_JWKS = '{"keys": [' + ", ".join(jwks[len('{"keys": [') : -len("]}")] for jwks in JWK_SETS) + "]}"
+JOINED_JWK_SET = '{"keys": [' + ", ".join(jwks[len('{"keys": [') : -len("]}")] for jwks in JWK_SETS) + "]}"
 
 
 @pytest.fixture
 def start(parts, database):
-    """Start a node with these settings changed, and return the settings that do not fit."""
+    """Return a function that starts a node with changed settings, and returns the settings that do not fit."""
 
     def start(**changes):
         try:
@@ -46,16 +46,16 @@ class TestFit:
         assert start() == []
 
     @pytest.mark.parametrize(
-        ("name", "old", "both", "new"),
+        ("name", "old", "joined", "new"),
         [
             ("secret_key", (OLD,), (NEW, OLD), (NEW,)),
             ("service_role_key", (OLD,), (NEW, OLD), (NEW,)),
-            ("jwt_keys", JWK_SETS[0], BOTH_JWKS, JWK_SETS[1]),
+            ("jwt_keys", JWK_SETS[0], JOINED_JWK_SET, JWK_SETS[1]),
         ],
     )
-    def test_keys_rotate_node_by_node(self, start, name, old, both, new):
+    def test_keys_rotate_node_by_node(self, start, name, old, joined, new):
         # Two nodes; each step restarts one of them, and a crash restarts the other one.
-        for value in (old, old, both, old, both, both, new, both, new, new):
+        for value in (old, old, joined, old, joined, joined, new, joined, new, new):
             assert start(**{name: value}) == []
         assert start(**{name: old}) == [f"AUTH_{name.upper()}"]
 

@@ -85,26 +85,26 @@ LONG_TARGET = get(line=b"GET /verify?token=" + SECRET * 500 + b" HTTP/1.1")
 
 
 class TestHead:
-    @cases("sent", NOT_HTTP.values())
-    def test_invalid_request_is_400(self, port, sent):
-        (reply,) = exchange(port, sent)
+    @cases("raw_request", NOT_HTTP.values())
+    def test_invalid_request_is_400(self, port, raw_request):
+        (reply,) = exchange(port, raw_request)
         assert_envelope(reply, 400)
 
     @cases(
-        ("sent", "status", "code"),
+        ("raw_request", "status", "code"),
         [
             (get(VERSION, b"X-Secret : x"), 400, "validation_failed"),
             (get(VERSION, line=b"GET /" + b"x" * 9000 + b" HTTP/1.1"), 414, "request_entity_too_large"),
             (get(VERSION, b"X: " + b"x" * 33_000), 431, "request_entity_too_large"),
         ],
     )
-    def test_client_that_sends_a_version_gets_a_text_as_code(self, port, sent, status, code):
-        (reply,) = exchange(port, sent)
+    def test_client_that_sends_a_version_gets_a_text_as_code(self, port, raw_request, status, code):
+        (reply,) = exchange(port, raw_request)
         assert (reply.status, reply.headers["X-Supabase-Api-Version"]) == (status, "2024-01-01")
         assert (reply.json["code"], reply.json["error_code"]) == (code, code)
         assert reply.json["message"] == reply.json["msg"]
         for older in (b"2023-12-31", b"x"):
-            (reply,) = exchange(port, sent.replace(b"2024-01-01", older))
+            (reply,) = exchange(port, raw_request.replace(b"2024-01-01", older))
             assert_envelope(reply, status, code)
             assert "X-Supabase-Api-Version" not in reply.headers
 
@@ -135,7 +135,7 @@ class TestHead:
         assert_envelope(reply, 431, "request_entity_too_large")
 
     @cases(
-        ("sent", "status"),
+        ("raw_request", "status"),
         [
             (LONG_TARGET, 414),
             (get(b"Authorization: Bearer " + SECRET * 2000), 431),
@@ -147,14 +147,16 @@ class TestHead:
             (get(CLOSE, *49 * [b"X: x"], line=b"GET /settings HTTP/1.1"), 431),
         ],
     )
-    def test_request_line_field_and_number_of_fields_are_read_up_to_their_limits(self, port, sent, status):
-        (reply,) = exchange(port, sent)
+    def test_request_line_field_and_number_of_fields_are_read_up_to_their_limits(
+        self, port, raw_request, status
+    ):
+        (reply,) = exchange(port, raw_request)
         assert reply.status == status
         if status != 200:
             assert_envelope(reply, status, "request_entity_too_large")
 
     @cases(
-        "sent",
+        "raw_request",
         [
             get(CLOSE, line=b"DELETE /user HTTP/1.1").replace(b"\r\n", b"\n"),
             get(CLOSE, line=b"DELETE /user HTTP/1.1").replace(b"\r\n", b"\n", 1),
@@ -166,10 +168,10 @@ class TestHead:
             b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n" + get(CLOSE, line=b"DELETE /user HTTP/1.1"),
         ],
     )
-    def test_ambiguous_request_changes_nothing(self, port, alice, sent):
+    def test_ambiguous_request_changes_nothing(self, port, alice, raw_request):
         session = alice.open_session()
         token = b"Authorization: Bearer " + session.access_token.encode()
-        assert [reply.status for reply in exchange(port, sent.replace(CLOSE, token))] in ([], [400])
+        assert [reply.status for reply in exchange(port, raw_request.replace(CLOSE, token))] in ([], [400])
         assert session.get("/user").status_code == 200
 
     def test_endless_headers_are_431_or_cut_off(self, port):
@@ -322,39 +324,39 @@ class TestBody:
         authorization = b"Authorization: Bearer " + session.access_token.encode()
         headers = (b"Content-Type: application/json", authorization, b"Content-Length: 50")
         for body in (b"", b"   ", b"{}"):
-            sent = get(*headers, body=body, line=b"DELETE /user HTTP/1.1")
-            assert [reply.status for reply in exchange(port, sent)] in ([], [400])
+            raw_request = get(*headers, body=body, line=b"DELETE /user HTTP/1.1")
+            assert [reply.status for reply in exchange(port, raw_request)] in ([], [400])
         assert session.get("/user").status_code == 200
 
     @cases(
-        "sent",
+        "raw_request",
         [
             post(b"Content-Length: 3000000", body=b'{"x": "' + b"x" * 2_999_991 + b'"}'),
             post(CHUNKED, body=(b"10000\r\n" + b"x" * 65_536 + b"\r\n") * 20 + b"0\r\n\r\n"),
             post(CLOSE, b"Content-Length: " + b"9" * 400, body=BODY),
         ],
     )
-    def test_client_still_sending_a_large_body_reads_the_413(self, port, sent):
-        (reply,) = exchange(port, sent)
+    def test_client_still_sending_a_large_body_reads_the_413(self, port, raw_request):
+        (reply,) = exchange(port, raw_request)
         assert (reply.status, reply.json["error_code"]) == (413, "request_entity_too_large")
 
     def test_largest_body_and_one_with_extension_and_trailer_are_read(self, port):
         body = b'{"email": "alice@example.com", "password": 1, "x": "' + b"x" * (16 * 1024 - 54) + b'"}'
         assert len(body) == 16 * 1024
-        for sent in (
+        for raw_request in (
             post(b"Content-Length: %d" % len(body), CLOSE, body=body),
             post(CHUNKED, CLOSE, body=b"2;name=value\r\n{}\r\n0\r\nX-Trailer: 1\r\n\r\n"),
         ):
-            (reply,) = exchange(port, sent)
+            (reply,) = exchange(port, raw_request)
             assert (reply.status, reply.json["error_code"]) == (400, "validation_failed")
 
     @cases("method", [b"GET", b"HEAD", b"OPTIONS"])
-    def test_body_of_a_request_without_one_does_not_become_a_request(self, port, method):
+    def test_body_of_a_method_without_one_does_not_become_a_request(self, port, method):
         smuggled = get(CLOSE, line=b"GET /settings HTTP/1.1")
         length = b"Content-Length: %d" % len(smuggled)
-        sent = get(length, body=smuggled, line=method + b" /health HTTP/1.1")
-        sent += get(line=b"GET /.well-known/jwks.json HTTP/1.0")
-        with connect(port, sent) as connection, connection.makefile("rb") as stream:
+        raw_request = get(length, body=smuggled, line=method + b" /health HTTP/1.1")
+        raw_request += get(line=b"GET /.well-known/jwks.json HTTP/1.0")
+        with connect(port, raw_request) as connection, connection.makefile("rb") as stream:
             data = stream.read()
         assert data.count(b" 200 OK\r\n") == 2
         assert b"rate_limits" not in data
@@ -374,7 +376,7 @@ class TestAfterInvalidRequests:
             text = running_service.text()[logged:]
             return text if text.count('"invalid_request"') >= len(NOT_HTTP) + 2 else ""
 
-        replies = [reply for sent in NOT_HTTP.values() for reply in exchange(port, sent)]
+        replies = [reply for raw_request in NOT_HTTP.values() for reply in exchange(port, raw_request)]
         exchange(port, post(b"Content-Length: x", body=BODY))
         exchange(port, LONG_TARGET)
         exchange(port, b"GET /verify?token=" + SECRET)

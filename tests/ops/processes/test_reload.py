@@ -9,7 +9,7 @@ from auth.ops.processes import supervisor
 
 
 @pytest.mark.parametrize("error", [RuntimeError("of a library"), UnicodeError("of a file")])
-def test_any_error_of_a_reload_is_said_and_keeps_the_workers(error, monkeypatch, parts, capsys):
+def test_any_error_of_a_reload_is_reported_and_keeps_the_workers(error, monkeypatch, parts, capsys):
     def fail():
         raise error
 
@@ -18,8 +18,11 @@ def test_any_error_of_a_reload_is_said_and_keeps_the_workers(error, monkeypatch,
     replaced = []
     server = SimpleNamespace(ends_with_terminal=False, embedded_postgres=None)
     supervisor._hang_up(server, lambda: replaced.append(1))
-    said = "".join(capsys.readouterr())
-    assert (replaced, f"Not reloaded; the workers keep running: {type(error).__name__}: {error}" in said) == (
+    output = "".join(capsys.readouterr())
+    assert (
+        replaced,
+        f"Not reloaded; the workers keep running: {type(error).__name__}: {error}" in output,
+    ) == (
         [],
         True,
     )

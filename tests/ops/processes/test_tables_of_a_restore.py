@@ -11,7 +11,7 @@ def test_every_table_whose_rows_expire_is_emptied_or_known_to_be_harmless(databa
     )
     voided = {"one_time_tokens", "authorization_codes", "oauth_flows", "oauth_requests", "outbox"}
     voided |= {"typed_addresses"}
-    # Keys come back like passwords, as docs/api-keys.md says; the command names administrative ones.
-    # Members and their invitations come back, too.
+    # A restore brings back keys like passwords, as docs/api-keys.md says, and its command names administrative keys.
+    # It brings back members and their invitations, too.
     kept = {"api_keys", "admin_keys", "factor_challenges", "organization_invitations"}
     assert {row.name for row in rows} == voided | kept | HARMLESS

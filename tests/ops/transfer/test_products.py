@@ -16,13 +16,13 @@ FILES = Path(__file__).parent / "files"
 EXPECTED = [json.loads(line) for line in (FILES.parent / "expected.jsonl").read_text().splitlines()]
 FIREBASE = ("--firebase-hash-config", str(FILES / "firebase-hash-config.txt"))
 DELETED, NO_SCHEME = "was deleted in Supabase", "password_hash has no supported scheme"
-TOO_DEAR = "password_hash takes as long as 6.1 log-ins; at most 4 are accepted with AUTH_BCRYPT_COST=10"
-NOBODY = "has no email, phone, provider identity or passkey"
+TOO_COSTLY = "password_hash takes as long as 6.1 log-ins; at most 4 are accepted with AUTH_BCRYPT_COST=10"
+NO_ADDRESS = "has no email, phone, provider identity or passkey"
 
 
 @pytest.fixture
 def users(make_app, database):
-    """Import a file, and return the users by address, with the outcomes of the rows."""
+    """Return a function that imports a file, and returns the users by address and the outcomes of the rows."""
 
     def run(name, *options, exit_code=0):
         app = make_app(AUTH_BCRYPT_COST="10")
@@ -34,8 +34,8 @@ def users(make_app, database):
         objects = database.all(
             "SELECT shown.user_object::json AS object FROM users AS u CROSS JOIN user_object_of(u, NULL, false) AS shown"
         )
-        found = {row.object["email"] or row.object["phone"]: row.object for row in objects}
-        return found, outcomes
+        users = {row.object["email"] or row.object["phone"]: row.object for row in objects}
+        return users, outcomes
 
     return run
 
@@ -44,17 +44,17 @@ def refusals(outcomes):
     return [row["reason"] for row in outcomes if row.get("status") == "refused"]
 
 
-def described(user, file, today):
-    """Return what a file says of a user. A time that it does not say is `now`."""
+def describe(user, file, today):
+    """Return what a file says about a user; a time that it does not state is `now`."""
     names = ["email", "phone", "role", "created_at", "last_sign_in_at", "email_confirmed_at"]
     names += ["phone_confirmed_at", "invited_at", "banned_until", "user_metadata", "app_metadata"]
-    made = {"file": file.name} | {name: user[name] for name in names if user[name]}
+    description = {"file": file.name} | {name: user[name] for name in names if user[name]}
     if user["id"] in file.read_text():
-        made["id"] = user["id"]
+        description["id"] = user["id"]
     external = [each for each in user["identities"] if each["provider"] not in ("email", "phone")]
     names = ["provider", "created_at", "last_sign_in_at", "identity_data"]
-    made["identities"] = [{name: each[name] for name in names if each[name]} for each in external]
-    return json.loads(re.sub(f'"{today}T[^"]*Z"', '"now"', json.dumps(made)))
+    description["identities"] = [{name: each[name] for name in names if each[name]} for each in external]
+    return json.loads(re.sub(f'"{today}T[^"]*Z"', '"now"', json.dumps(description)))
 
 
 def assert_password(client, email, database):
@@ -74,7 +74,7 @@ def assert_password(client, email, database):
         ("supabase.csv", (), [DELETED], ["alice"]),
         ("supabase.ndjson", (), [], ["alice"]),
         ("keycloak.json", (), ["is a service account"], ["alice", "dave", "erin"]),
-        ("django.json", (), [TOO_DEAR, NOBODY], ["alice"]),
+        ("django.json", (), [TOO_COSTLY, NO_ADDRESS], ["alice"]),
         ("wordpress.json", (), [NO_SCHEME], ["alice", "bob"]),
         ("wordpress.csv", (), [NO_SCHEME], ["alice", "bob"]),
         ("users.csv", (), [], ["alice", "bob"]),
@@ -84,10 +84,10 @@ def assert_password(client, email, database):
 )
 def test_export_is_imported_with_its_passwords(users, client, database, name, options, reasons, passwords):
     today = database.value("SELECT (now() AT TIME ZONE 'UTC')::date")
-    found, outcomes = users(name, *options, exit_code=3 if reasons else 0)
+    imported, outcomes = users(name, *options, exit_code=3 if reasons else 0)
 
     expected = [entry for entry in EXPECTED if entry["file"] == name]
-    assert [described(found[each], FILES / name, today) for each in sorted(found)] == expected
+    assert [describe(imported[each], FILES / name, today) for each in sorted(imported)] == expected
     assert refusals(outcomes) == reasons
     database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
     for email in (f"{person}@example.com" for person in passwords):
@@ -100,13 +100,13 @@ def test_unusable_password_of_django_signs_nobody_in(users, client):
 
 
 def test_hash_of_firebase_needs_the_parameters_of_the_project_or_is_left_out(users, database):
-    found, outcomes = users("firebase.json", exit_code=3)
-    assert "alice@example.com" not in found
+    imported, outcomes = users("firebase.json", exit_code=3)
+    assert "alice@example.com" not in imported
     assert refusals(outcomes) == [
         "password_hash: needs the project's hash parameters, --firebase-hash-config"
     ]
-    found, _outcomes = users("firebase.json", *FIREBASE, "--without-passwords")
-    assert "alice@example.com" in found
+    imported, _outcomes = users("firebase.json", *FIREBASE, "--without-passwords")
+    assert "alice@example.com" in imported
     assert database.count("users", "password_hash IS NOT NULL") == 0
 
 
@@ -119,8 +119,7 @@ def test_incomplete_parameters_of_firebase_are_refused(make_app, tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.*s*")), ids=lambda path: path.name)
-def test_entries_of_a_wrong_shape_are_refused_and_the_others_imported(make_app, database, monkeypatch, path):
-    """Reading every file as every product results only in refusals."""
+def test_entries_of_another_product_result_only_in_refusals(make_app, database, monkeypatch, path):
     for product in products.PRODUCTS:
         monkeypatch.setattr(products, "detect", lambda _entry, product=product: product)
         result = run_command(make_app(), "users", "import", str(path), "--dry-run")

@@ -33,7 +33,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def export(app, path, database):
-    """Write all users to the file, and delete them."""
+    """Return a function that writes all users to the file, and deletes them."""
 
     def run():
         result = run_command(app, "users", "export", str(path), "--plaintext")
@@ -46,12 +46,12 @@ def export(app, path, database):
 @pytest.fixture
 def import_file(app, path):
     options = ("users", "import", str(path), "--trust-addresses", "--json")
-    return lambda *more: run_command(app, *options, *more)
+    return lambda *more_options: run_command(app, *options, *more_options)
 
 
 @pytest.fixture
 def import_user(import_file, path):
-    """Import a user with factors, and return the outcome."""
+    """Return a function that imports a user with factors, and returns the outcome."""
 
     def run(*factors, options=(), **members):
         row = {"id": ID, "email": "dave@example.com", "factors": list(factors)} | members
@@ -157,7 +157,7 @@ def test_credential_of_another_user_is_not_taken_over(import_user, client, alice
     assert sign_in(client, authenticator).user["id"] == alice.id
 
 
-def test_factors_are_left_out_when_asked(import_user, database):
+def test_option_without_factors_leaves_them_out(import_user, database):
     outcome = import_user(APP, KEY | {"rp_id": "example.org"}, options=["--without-factors"])
     assert (outcome["status"], database.count("factors")) == ("created", 0)
 
@@ -174,7 +174,7 @@ def test_minimal_members_are_enough_and_unknown_transports_are_dropped(import_us
 
 def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, path, database):
     settings = {"AUTH_API_KEYS": "true"}
-    app, other = (
+    app, stranger = (
         make_app(**settings),
         make_app(**settings, AUTH_SECRET_KEY="another-secret-of-another-deployment"),
     )
@@ -183,10 +183,10 @@ def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, p
     columns = "SELECT to_jsonb(k) - 'counted_until' FROM api_keys AS k"
     before = database.value(columns)
     assert run_command(app, "users", "export", str(path), "--plaintext").exit_code == 0
-    for target, kept in ((other, []), (app, [(before,)])):
+    for target, expected in ((stranger, []), (app, [(before,)])):
         database.empty()
         assert run_command(target, "users", "import", str(path), "--trust-addresses").exit_code == 0
-        assert database.all(columns) == kept
+        assert database.all(columns) == expected
     assert use(app.test_client(), key).status_code == 200
     # An import changes no existing user, and no key of one.
     path.write_text(path.read_text().replace(alice.id, ID).replace(alice.email, "dave@example.com"))
@@ -197,7 +197,7 @@ def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, p
 @pytest.mark.parametrize(
     ("member", "level"), [("", "aal1"), (', "aal": "aal1"', "aal1"), (', "aal": "aal3"', None)]
 )
-def test_level_of_an_api_key_is_imported_and_the_lowest_if_the_export_does_not_tell(
+def test_level_of_an_api_key_is_imported_and_the_lowest_if_the_export_has_none(
     make_app, alice, path, database, member, level
 ):
     app = make_app(AUTH_API_KEYS="true")
