@@ -139,7 +139,7 @@ class ChromiumPageClient(PageClient):
         is_found = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
         assert is_found, f"no form leads to {action}: {self.page.text}"
         self.page.click_on("window.pressed")
-        # Also until a page has sent the browser to another website.
+        # Wait, too, until a page that redirects has sent the browser to another website.
         self.page.wait(
             lambda: self.page.run("!('pressed' in window || document.querySelector('[http-equiv=refresh]'))")
         )

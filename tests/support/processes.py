@@ -69,7 +69,7 @@ def _claim_block() -> tuple[socket.socket, int]:
 
 
 _claim, _block = _claim_block()
-# Else Python warns of an open socket when it ends.
+# Without this, Python warns of an open socket when it ends.
 atexit.register(_claim.close)
 _ports = itertools.cycle(range(_block + 1, _block + 100))
 
