@@ -59,8 +59,8 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
     """Expire messages, encrypt secrets with the newest key, remove expired rows and secrets, count active
-    users. End the sessions of disabled providers, of ended organizations, and of applications whose document's
-    host the settings no longer name.
+    users. End the sessions of disabled providers, of ended organizations, and of applications whose
+    document's host the settings no longer name.
 
     Raises `psycopg2.Error`.
     """
