@@ -63,4 +63,4 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
         return None
     aal = callers.aal_of(user, caller)
     claims = latchkey.access_tokens.claims_now(token, user.user_object) | {"aal": aal}
-    return organizations.still_said(claims, user.memberships, aal, caller.providers)
+    return organizations.present_claims(claims, user.memberships, aal, caller.providers)

@@ -90,10 +90,10 @@ def as_seen(listed: JsonObject, aal: Aal, providers: Collection[str]) -> JsonObj
     return {name: value for name, value in listed.items() if name != hidden}
 
 
-def listed(member: str) -> list[JsonObject]:
+def listed(column: str) -> list[JsonObject]:
     """Return the memberships in a column of `memberships_of`."""
-    parsed: list[JsonObject] = json.loads("{" + member.removesuffix(", ") + "}")[CLAIM] if member else []
-    return parsed
+    memberships: list[JsonObject] = json.loads("{" + column.removesuffix(", ") + "}")[CLAIM] if column else []
+    return memberships
 
 
 def level_and_providers(session: SessionFacts | None) -> tuple[Aal, Collection[str]]:
@@ -101,25 +101,25 @@ def level_and_providers(session: SessionFacts | None) -> tuple[Aal, Collection[s
     return (session.aal or "", providers_in(session.amr)) if session else ("", ())
 
 
-def counting(member: str, session: SessionFacts | None) -> dict[str, str]:
+def counting(column: str, session: SessionFacts | None) -> dict[str, str]:
     """Return the roles in a column of `memberships_of` that count in a session, by organization."""
-    return organizations.roles_in_token(map(membership_of, listed(member)), *level_and_providers(session))
+    return organizations.roles_in_token(map(membership_of, listed(column)), *level_and_providers(session))
 
 
-def claim(member: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+def claim(column: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
     """Return the claim of a session's token, from a column of `memberships_of`; none without a role."""
-    if not member:
+    if not column:
         return {}
-    roles = organizations.roles_in_token(map(membership_of, listed(member)), aal, providers)
+    roles = organizations.roles_in_token(map(membership_of, listed(column)), aal, providers)
     return {CLAIM: roles} if roles else {}
 
 
-def still_said(claims: JsonObject, member: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+def present_claims(claims: JsonObject, column: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
     """Return the claims of an introspection with the memberships that still count, and present roles."""
     memberships = claims.get(CLAIM)
     if not isinstance(memberships, dict):
         return claims
-    roles = claim(member, aal, providers).get(CLAIM, {})
+    roles = claim(column, aal, providers).get(CLAIM, {})
     return claims | {CLAIM: {id: roles[id] for id in memberships if id in roles}}
 
 

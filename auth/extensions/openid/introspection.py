@@ -4,7 +4,7 @@ from typing import Any
 
 from auth.core.tokens.client_tokens import ClientCaller
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.extensions.openid.memberships import still_said
+from auth.extensions.openid.memberships import present_claims
 from auth.flows import facts, organizations
 from auth.rules import tokens
 from auth.rules.clients import Client
@@ -35,7 +35,7 @@ def claims_now(parts: Latchkey, token: str, asking: "queries.SelectClient | None
     if session is None or session.aal is None or refusal_of(session, caller, parts.policy):
         return None
     # A session loses the level that came from a removed factor.
-    return still_said(claims | {"acr": min(claims["acr"], session.aal)}, session)
+    return present_claims(claims | {"acr": min(claims["acr"], session.aal)}, session)
 
 
 def refusal_of(row: "queries.SelectClientCaller", caller: ClientCaller, policy: Policy) -> Refusal | None:

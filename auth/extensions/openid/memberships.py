@@ -92,7 +92,7 @@ def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
     return claims
 
 
-def still_said(claims: JsonObject, row: _Session) -> JsonObject:
+def present_claims(claims: JsonObject, row: _Session) -> JsonObject:
     """Return the claims of an introspected token with the memberships that still count."""
     present = claims_of(row, (ONE, ALL))
     in_token: Mapping[str, str] = claims.get(ALL, {})

@@ -125,4 +125,4 @@ def introspect_token(asked: Asked, token: str) -> JsonObject | None:
     if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
     claims = asked.parts.access_tokens.claims_now(token, row.user_object)
-    return organizations.still_said(claims, row.memberships, row.key_aal or "aal1")
+    return organizations.present_claims(claims, row.memberships, row.key_aal or "aal1")
