@@ -25,7 +25,7 @@ _Introspection = schemas.Input.of(token=fields.LongText(required=True))
 @guard.introspector
 def introspect() -> Response:
     """Return the claims of an access token if it is valid at this moment (RFC 7662)."""
-    # Only the provider reads clients' credentials.
+    # Only the extension openid reads clients' credentials.
     if read_by_client := guard.introspection_by_client():
         token, client = read_by_client()
     else:
@@ -52,15 +52,15 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
     if client and not client.introspects_sessions:
         return None
     try:
-        caller = latchkey.access_tokens.verify(token)
+        holder = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
         return None
     # AAL1 also refuses tokens from before the user verified a factor, which look complete.
-    needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
+    needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or holder.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
-    user = queries.select_user(latchkey.db, **callers.caller_ids(caller))
-    if user is None or user.aal is None or callers.refusal_of(user, caller, level, latchkey.policy):
+    user = queries.select_user(latchkey.db, **callers.caller_ids(holder))
+    if user is None or user.aal is None or callers.refusal_of(user, holder, level, latchkey.policy):
         return None
-    aal = callers.aal_of(user, caller)
+    aal = callers.aal_of(user, holder)
     claims = latchkey.access_tokens.claims_now(token, user.user_object) | {"aal": aal}
-    return organizations.present_claims(claims, user.memberships, aal, caller.providers)
+    return organizations.present_claims(claims, user.memberships, aal, holder.providers)

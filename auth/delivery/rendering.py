@@ -171,6 +171,7 @@ class Templates:
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
         full = _SAMPLE | {"redirect_to": self._settings.site_url, "code_lifetime": 600}
+        full |= {"times": 2, "others": [_SAMPLE]}
         for language in self.languages:
             for channel, kind in sorted(self.kinds):
                 row = _sample(channel, kind, "user@example.com", full | {"locale": language})

@@ -1,4 +1,4 @@
-"""Routes without a limit read only the first KB of headers that are parsed item by item."""
+"""Routes without a rate limit read only the first KB of headers that are parsed item by item."""
 
 import pytest
 

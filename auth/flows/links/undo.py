@@ -31,10 +31,10 @@ from sql.acts import Act
 
 
 class Answer(NamedTuple):
-    """The factor that a user gives: a code, or a credential with its verified assertion."""
+    """The factor that a user gives: a code, or a security key or passkey with its verified assertion."""
 
     code: str = ""
-    credential_id: str = ""
+    factor_id: str = ""
     assertion: Assertion | None = None
 
 
@@ -146,7 +146,7 @@ def _use_factor(
     if not answer.assertion:
         # The first page sends no factor. This is not an attempt.
         return None if spend and spend(act) else ApiError("undo.insufficient_aal")
-    credential = next((row for row in factors if row.id == answer.credential_id), None)
+    credential = next((row for row in factors if row.id == answer.factor_id), None)
     if credential is None:
         return ApiError("undo.insufficient_aal")
     if credential.removed_at is None:

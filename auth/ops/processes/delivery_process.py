@@ -67,9 +67,10 @@ class DeliveryProcess:
             self.start(*self._arguments)
 
     def kill_if_frozen(self, seconds: int) -> None:
-        """Kill the process if its last heartbeat is older. Before the first one, it is starting."""
+        """Kill the process if its last heartbeat is older. A process that is starting has none yet."""
         if not (self._process and self._heartbeat) or self._process.poll() is not None:
             return
+        # A new file has a time of the wall clock, which is later than any of the monotonic clock.
         if time.monotonic() - self._heartbeat.last_update() > seconds:
             self._say(f"The delivery process has not responded for {seconds} s. Killing it.")
             self._process.kill()

@@ -70,8 +70,8 @@ def start(server: Master, settings: Settings) -> None:
 
 def _migrate(server: Master, settings: Settings, owner_url: str) -> None:
     # Check this before a migration: the database may belong to another deployment.
-    no_tables = (psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege)
-    with suppress(*no_tables), single(owner_url) as db:
+    not_migrated = (psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege)
+    with suppress(*not_migrated), single(owner_url) as db:
         fingerprints.check(db, settings)
     if settings.database_url:
         _share_state_directory(server, settings)

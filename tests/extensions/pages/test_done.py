@@ -146,8 +146,8 @@ class TestErrors:
 
     def test_link_plants_an_error_on_no_page(self, app, victim, attacker):
         error = {"error_code": "user_banned", "reason": self.CALL}
-        assert self.BLOCKED in words(attacker.visit(f"/sign-in?{attacker.told(**error)}"))
-        signed = dict(parse_qsl(attacker.told(**error)))
+        assert self.BLOCKED in words(attacker.visit(f"/sign-in?{attacker.result_query(**error)}"))
+        signed = dict(parse_qsl(attacker.result_query(**error)))
         queries = (
             error,
             signed,

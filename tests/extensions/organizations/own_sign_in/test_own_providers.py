@@ -194,11 +194,11 @@ def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
     sign_in, provider, customers, owner, acme, join, bob, client, database
 ):
     """Otherwise, anybody who founds an organization could have the service connect anywhere."""
-    issuer, requests = customers.globex.provider.url, customers.globex.provider.asked
+    issuer, requests = customers.globex.provider.url, customers.globex.provider.requests
     elsewhere = {"domains": ["globex.example"]}
     document = f"{customers.acme.provider.url}/other/openid-configuration"
     join(bob, acme, "owner")
-    session_of_bob, requests_before = bob.open_session(client), len(customers.acme.provider.asked)
+    session_of_bob, requests_before = bob.open_session(client), len(customers.acme.provider.requests)
     assert_error(sign_in.connect(customers.globex, **elsewhere), 422, "domain_not_proved")
     assert_error(
         sign_in.change(provider, issuer=issuer, client_secret="x", **elsewhere), 422, "domain_not_proved"
@@ -213,7 +213,7 @@ def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
     body = {"issuer": issuer, "client_secret": "x"}
     response = session_of_bob.put(f"{acme}/providers/{provider}", json=body)
     assert_error(response, 400, "reauthentication_needed", details=ANYTHING)
-    assert (requests, len(customers.acme.provider.asked)) == ([], requests_before)
+    assert (requests, len(customers.acme.provider.requests)) == ([], requests_before)
 
 
 def test_owner_still_manages_a_provider_to_which_the_operator_has_given_a_domain(
