@@ -60,7 +60,7 @@ class ExternalIdentity:
     # proves nothing.
     auth_time: float | None
     # The id and the issuer of the customer's provider, if any.
-    customer: str | None = None
+    customers_provider_id: str | None = None
     issuer: str = ""
 
 

@@ -107,7 +107,7 @@ class CustomerProvider(Provider):
             identity,
             row=identity.row | {"identity_data": data | mapped},
             metadata=metadata,
-            customer=self.id,
+            customers_provider_id=self.id,
             issuer=self._settings.issuer,
         )
 

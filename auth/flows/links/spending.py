@@ -233,19 +233,16 @@ def _confirm_address(
 ) -> _Effects:
     """Prove an address that the user has, and keep or remove the rest."""
     kind = addresses.kind_of(link.target)
-    owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
-    is_of_sign_up = proof in first_proof.OF_SIGN_UPS
+    owner, purpose = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
+    is_of_sign_up = purpose in first_proof.OF_SIGN_UPS
     # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
     is_disputed = is_of_sign_up and isinstance(receiver, ToPage) and receiver.waits_for != "signup"
-    if is_disputed:
-        proof = "magiclink"
+    proof: first_proof.ProvedBy = "magiclink" if is_disputed else purpose
     is_first = prove_address(act, person, kind, link.target, proof, by_key=link.is_by_key)
     is_shown = isinstance(receiver, ToBrowser) and receiver.is_shown
     is_own = first_proof.is_own_sign_up(link, is_first=is_first, is_shown=is_shown)
     has_password = link.password_hash is not None
-    sets_password = first_proof.sets_password(
-        cast(first_proof.ProvedBy, link.purpose), is_own=is_own, carries_password=has_password
-    )
+    sets_password = first_proof.sets_password(purpose, is_own=is_own, carries_password=has_password)
     if sets_password:
         queries.set_password(act, **owner, password_hash=link.password_hash, by_key=link.is_by_key)
     if is_own:

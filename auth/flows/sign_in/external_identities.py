@@ -52,7 +52,7 @@ class _IdentityOwner:
     is_by_key: bool = False
 
 
-class _NewUser(Exception):
+class _HookNotAsked(Exception):
     """The hook has not been asked about the new user."""
 
 
@@ -107,7 +107,7 @@ def sign_in(
             try:
                 issue = _issue(asked, hook, identity, id_token, user_id) if hook and not member else None
                 outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, member)
-            except _NewUser:
+            except _HookNotAsked:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
                 admission.ask_hook(asked, user_id, identity.email, None, data=data, provider=provider)
@@ -185,10 +185,10 @@ def _with_owner(
         return [row.user_id]
 
     def before(act: acts.Act) -> None:
-        if identity.customer and by_member:
-            act.lock_provider(identity.customer)
-        elif identity.customer:
-            act.share_provider(identity.customer)
+        if identity.customers_provider_id and by_member:
+            act.lock_provider(identity.customers_provider_id)
+        elif identity.customers_provider_id:
+            act.share_provider(identity.customers_provider_id)
 
     with acts.on_found(asked.db, find, before) as (act, ids):
         yield act, next(iter(ids), None)
@@ -207,10 +207,10 @@ def _user_of(
     The user of an organization's provider joins it.
     """
     person = act.read(queries.select_person, user_id=owner, session_id=member and member.session_id)
-    if identity.customer is None:
+    if identity.customers_provider_id is None:
         return _found_or_created(asked, act, identity, person, new_user_id, None)
     # Its issuer may have changed meanwhile.
-    own = {"id": identity.customer, "issuer": identity.issuer}
+    own = {"id": identity.customers_provider_id, "issuer": identity.issuer}
     provider = queries.select_provider_of_issuer(act, **own)
     role = None
     if member and provider:
@@ -232,9 +232,9 @@ def _user_of(
     if isinstance(user, ApiError) or provider is None or provider.organization_id is None:
         return user
     if is_tried:
-        queries.mark_provider_tried(act, id=identity.customer)
+        queries.mark_provider_tried(act, id=identity.customers_provider_id)
     if provider.member_role:
-        joins = (provider.organization_id, identity.customer, provider.member_role)
+        joins = (provider.organization_id, identity.customers_provider_id, provider.member_role)
         organizations.join_by_provider(act, user.person, *joins)
     return user
 
@@ -259,7 +259,7 @@ def _found_or_created(
     identity_row = queries.select_identity_of(act, **ids, subject=identity.row["subject"])
     if provider:
         # The next sign-in spends an administrator's move, whatever its subject.
-        moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customer)
+        moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customers_provider_id)
         is_adopted = by_member or moved > 0
         refusal = identities.refusal_of_customers_user(
             person, provider, is_linked=identity_row is not None, is_adopted=is_adopted
@@ -307,7 +307,7 @@ def _create_user(
     if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):
         return ApiError("email_address_not_authorized")
     if user_id is None:
-        raise _NewUser
+        raise _HookNotAsked
     email = identity.email if identity.is_proved else first_address.free_email(act, identity.email)
     is_proved = email is not None and identity.is_proved
     columns = {"email": email, "is_proved": is_proved, "user_metadata": identity.metadata, **identity.row}
