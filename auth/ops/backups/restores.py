@@ -136,17 +136,21 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Co
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
         target = queries.select_restore_target(Unprepared(connection))
-        if target.clients:
-            raise BackupError(
-                f"The database {target.name} has other connections ({target.clients}). Stop the service on"
-                " all nodes, and connect to Postgres directly, not through a pooler."
-            )
-        if target.has_tables and not target.is_replaceable:
-            raise BackupError(
-                f"The database {target.name} is not empty, and this role cannot replace it."
-                " Let the role own it and create databases, or name an empty database in DATABASE_URL."
-            )
+        _check_target(target)
         yield target, connection
+
+
+def _check_target(target: "queries.SelectRestoreTarget") -> None:
+    if target.clients:
+        raise BackupError(
+            f"The database {target.name} has other connections ({target.clients}). Stop the service on"
+            " all nodes, and connect to Postgres directly, not through a pooler."
+        )
+    if target.has_tables and not target.is_replaceable:
+        raise BackupError(
+            f"The database {target.name} is not empty, and this role cannot replace it."
+            " Let the role own it and create databases, or name an empty database in DATABASE_URL."
+        )
 
 
 def _load(url: str, schema_name: str, pieces: Iterator[bytes]) -> None:
