@@ -114,7 +114,7 @@ def test_password_reaches_the_command_by_a_pipe_alone(wrapper, variables):
 def test_wrapper_leaves_the_standard_input_of_commands_alone(wrapper):
     options = {"stdin": "given\n", "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
     assert wrapper("keys", "add", "secret", "-", **options)[2] == "given\n"
-    assert wrapper("create-admin", "ada@example.com", typed="given\n")[2] == "given\n"
+    assert wrapper("create-admin", "ada@example.com", stdin="given\n")[2] == "given\n"
 
 
 def test_wrapper_exits_as_the_command_does(wrapper):
