@@ -16,12 +16,16 @@ from bench.people import PASSWORD, log_in, refresh
 from bench.processor import milliseconds_of_a_hash
 from bench.service import RAISED, BenchService, new_state_dir
 from bench.throughput import LOG_IN_CONNECTIONS, Measured, measure_requests
+from bench.tokens import NewTokens
 from tests.support.processes import CHECKOUT
 
 _USERS = load.CONNECTIONS
 # How many of each request are sent in a round.
 _NUMBERS = {
     "GET /user": 5000,
+    "GET /user, new tokens": 5000,
+    "POST /introspect": 2000,
+    "POST /introspect, new tokens": 2000,
     "PUT /user": 1000,
     "refresh": 3000,
     "log-in": 40,
@@ -38,9 +42,10 @@ class _Contender:
         self.measured: dict[str, list[Measured]] = defaultdict(list)
         self._signed_up = 0
         users = [service.post("/signup", self._new_user())[1] for _ in range(_USERS)]
-        self._users = [load.get("/user", token=user["access_token"]) for user in users]
+        self._tokens = [user["access_token"] for user in users]
+        self._new_tokens = NewTokens(service, self._tokens)
         data = {"name": "Another User", "theme": "dark"}
-        self._changes = [load.put("/user", {"data": data}, token=user["access_token"]) for user in users]
+        self._changes = [load.put("/user", {"data": data}, token=token) for token in self._tokens]
         self._refreshes = [refresh(user["refresh_token"]) for user in users]
 
     def _new_user(self) -> dict[str, object]:
@@ -52,7 +57,13 @@ class _Contender:
         """Send a number of requests, and keep what was measured."""
         match name:
             case "GET /user":
-                taken = self._send(self._users, number)
+                taken = self._send(self._reads(self._tokens), number)
+            case "GET /user, new tokens":
+                taken = self._send(self._reads(self._new_tokens.make(number)), number)
+            case "POST /introspect":
+                taken = self._send(self._introspections(self._tokens), number)
+            case "POST /introspect, new tokens":
+                taken = self._send(self._introspections(self._new_tokens.make(number)), number)
             case "PUT /user":
                 taken = self._send(self._changes, number)
             case "refresh":
@@ -67,6 +78,12 @@ class _Contender:
             case path:
                 taken = self._send([load.get(path.removeprefix("GET "))], number)
         self.measured[name].append(taken)
+
+    def _reads(self, tokens: list[str]) -> list[str]:
+        return [load.get("/user", token=token) for token in tokens]
+
+    def _introspections(self, tokens: list[str]) -> list[str]:
+        return [load.introspection(token, self.service.service_role_key()) for token in tokens]
 
     def _send(self, requests: list[str], number: int, **options: int) -> Measured:
         return measure_requests(self.service, requests, number=number, **options)

@@ -58,6 +58,10 @@ def post(path: str, body: dict[str, Any] | str, *, token: str = "", type: str = 
     return _with_body("POST", path, body, token, type)
 
 
+def introspection(token: str, service_role_key: str) -> str:
+    return post("/introspect", {"token": token}, token=service_role_key)
+
+
 def put(path: str, body: dict[str, Any], *, token: str) -> str:
     return _with_body("PUT", path, body, token, JSON)
 

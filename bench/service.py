@@ -65,6 +65,9 @@ class BenchService(Service):
         connection.autocommit = True
         return connection
 
+    def service_role_key(self) -> str:
+        return (self.state_dir / "service_role_key").read_text().strip()
+
     def value(self, statement: str, *parameters: Any) -> Any:
         """Return the single value of a query."""
         connection = self.database()

@@ -13,12 +13,13 @@ from bench.load import CONNECTIONS, Load
 from bench.people import People
 from bench.processor import Spent, hashes_per_second, milliseconds_of_a_hash, spent
 from bench.service import RAISED, BenchService, balanced_load, new_state_dir
+from bench.tokens import NewTokens
 
 # Few enough for the queue of a single worker, so that no log-in is refused.
 LOG_IN_CONNECTIONS = 12
 _HASHING_SECONDS = 4
 # The requests whose processor time is reported in parts.
-_IN_PARTS = ("GET /user", "refresh", "log-in")
+_IN_PARTS = ("GET /user", "GET /user, new tokens", "refresh", "log-in")
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,25 @@ def measure(pace: Pace) -> Iterator[Figure]:
 def _requests(pace: Pace, people: People) -> dict[str, _Request]:
     people.insert()
     tokens = people.access_tokens(people.refresh_tokens(pace.number(256, brief=CONNECTIONS)))
+    new_tokens = NewTokens(people.service, tokens).make
     application = Application(people)
     of_clients = application.access_tokens(len(tokens))
 
-    def reads(path: str, tokens: list[str]) -> Callable[[], list[str]]:
-        return lambda: [load.get(path, token=token) for token in tokens]
+    def reads(path: str, tokens: list[str]) -> list[str]:
+        return [load.get(path, token=token) for token in tokens]
+
+    def introspections(tokens: list[str]) -> list[str]:
+        return [load.introspection(token, people.service.service_role_key()) for token in tokens]
+
+    def unseen(number: int) -> list[str]:
+        return new_tokens(pace.number(number, brief=40))
 
     return {
-        "GET /user": _Request(reads("/user", tokens), 6000, "≤ 5"),
-        "GET /oauth/userinfo": _Request(reads("/oauth/userinfo", of_clients), 6000),
+        "GET /user": _Request(lambda: reads("/user", tokens), 6000, "≤ 5"),
+        "GET /user, new tokens": _Request(lambda: reads("/user", unseen(6000)), 6000, "≤ 5"),
+        "POST /introspect": _Request(lambda: introspections(tokens), 3000),
+        "POST /introspect, new tokens": _Request(lambda: introspections(unseen(3000)), 3000),
+        "GET /oauth/userinfo": _Request(lambda: reads("/oauth/userinfo", of_clients), 6000),
         "refresh": _Request(partial(people.refreshes, 2 * CONNECTIONS), 3000, "≤ 5", renews=True),
         "POST /oauth/token (refresh)": _Request(
             partial(application.refreshes, 2 * CONNECTIONS), 3000, renews=True
@@ -114,7 +125,10 @@ def _processor_times(name: str, each: list[Spent], hashes: list[float]) -> Itera
 
 
 def _active_users(rates: dict[str, list[float]]) -> float:
-    """Return the number of users who may each send a refresh and nine GET /user in an hour."""
-    refresh, get_user = (statistics.median(rates[name]) for name in ("refresh", "GET /user"))
+    """Return the number of users who may each send a refresh and nine GET /user in an hour.
+
+    They are more than the tokens that a worker caches, so it verifies the token of each request.
+    """
+    refresh, get_user = (statistics.median(rates[name]) for name in ("refresh", "GET /user, new tokens"))
     seconds_per_user = 1 / refresh + 9 / get_user
     return round(3600 / 3 / seconds_per_user, -4)
