@@ -239,12 +239,14 @@ def has_administrator_credentials() -> bool:
 
 
 def has_basic_credentials() -> bool:
-    return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
+    authorization = current_request().environ.get("HTTP_AUTHORIZATION", "")
+    return authorization.partition(" ")[0].lower() == "basic"
 
 
 def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
     """Return the reader of an introspection with only a client's credentials: HTTP Basic or a form."""
-    in_form = request.mimetype == FORM and not {"Authorization", "Apikey"} & set(request.headers.keys())
+    request = current_request()
+    in_form = request.mimetype == FORM and not {"HTTP_AUTHORIZATION", "HTTP_APIKEY"} & request.environ.keys()
     if not (has_basic_credentials() or in_form):
         return None
     return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)

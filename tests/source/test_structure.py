@@ -171,7 +171,7 @@ def test_no_function_takes_more_than_two_booleans():
     [
         ("bcrypt", ["auth/core/passwords/bcrypt_hash.py"]),
         ("argon2", ["auth/core/passwords/legacy.py"]),
-        ("jwt", [f"auth/core/tokens/{name}.py" for name in ("access_tokens", "jws", "signing_keys")]),
+        ("jwt", [f"auth/core/tokens/{name}.py" for name in ("jws", "signing_keys")]),
     ],
 )
 def test_only_its_owners_import_the_package(package, owners):

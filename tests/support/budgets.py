@@ -24,7 +24,7 @@ def check(requests: Mapping[str, Measured]) -> None:
     limits = read()
     if os.environ.get("WRITE_BUDGETS"):
         for name, measured in requests.items():
-            limits[name] |= measured
+            limits[name] = {**limits.get(name, {}), **measured}
         RECORD.write_text(json.dumps(limits, indent=1, sort_keys=True) + "\n")
         return
     excess = [line for name, measured in requests.items() for line in _excess(name, measured, limits[name])]

@@ -204,7 +204,8 @@ def test_story_of_the_specification_reaches_no_further_than_its_budgets(reached)
     for name, reach in reached.items():
         figures = budgets.figures(reach.measured).items()
         print(f"{name:28}", "  ".join(f"{number:5} {figure}" for figure, number in figures if number))
-    budgets.check({name: reached[name].measured for name in budgets.read()})
+    of_story = [name for name, budget in budgets.read().items() if "functions" in budget]
+    budgets.check({name: reached[name].measured for name in of_story})
 
 
 def test_architecture_page_follows_a_log_in_through_what_it_runs(reached):

@@ -7,6 +7,7 @@ serves a request checks expiry, session and grant.
 
 import functools
 import hashlib
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,16 @@ from auth.core import constants
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.settings import Settings
 from auth.core.tokens import client_ids, jws
-from auth.core.tokens.access_tokens import REMEMBERED, AccessTokens
+from auth.core.tokens.access_tokens import CACHED_CALLERS, CACHED_CLAIMS, AccessTokens
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import Key, signing_key
+from auth.core.tokens.token_cache import TokenCache
 
 TYPE = "at+jwt"
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ClientCaller:
     """The client of a verified access token, with the session that a user granted it.
 
@@ -53,8 +55,9 @@ class ClientTokens:
         self._rsa_keys = rsa_keys
         self._issuer = settings.jwt_issuer
         self._document_hosts = settings.oauth_client_documents
-        # Exceptions are not cached.
-        self._cached_verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+        # With the key, which may be removed.
+        self._callers = TokenCache(self._read_caller, CACHED_CALLERS)
+        self._claims = TokenCache(self._read_claims, CACHED_CLAIMS)
 
     def issue(self, claims: Mapping[str, object], *, issued_at: int, lifetime: int) -> str:
         """Return an access token. `claims` has at least `sub`, `aud`, `client_id` and `scope`."""
@@ -94,23 +97,21 @@ class ClientTokens:
             raise InvalidAccessToken("not an ID token")
         return claims
 
-    def claims(self, token: str) -> dict[str, Any]:
-        """Return the claims of an access token, even if it has expired. Raises `InvalidAccessToken`."""
-        claims = jws.verify(token, functools.partial(self._find, TYPE), self._issuer)
-        if not isinstance(claims.get("client_id"), str):
-            raise InvalidAccessToken("not of a client")
-        return claims
-
     def verify(self, token: str) -> ClientCaller:
         """Return the caller of an access token, even if it has expired. Raises `InvalidAccessToken`."""
-        caller, key = self._cached_verify(token)
-        # The key may have been removed since.
-        if self._key(key.kid).public_jwk != key.public_jwk:
-            raise InvalidAccessToken("of another key")
+        caller, key = self._callers(token)
+        self._require(key)
         return caller
 
-    def _verify(self, token: str) -> tuple[ClientCaller, Key]:
-        claims = self.claims(token)
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return the claims of an access token, even if it has expired. Raises `InvalidAccessToken`."""
+        text, key = self._claims(token)
+        self._require(key)
+        claims: dict[str, Any] = json.loads(text)
+        return claims
+
+    def caller_of(self, claims: Mapping[str, Any]) -> ClientCaller:
+        """Return the caller of a verified access token. Raises `InvalidAccessToken`."""
         client_id = client_ids.admitted_row_id(claims["client_id"], self._document_hosts)
         if client_id is None:
             raise InvalidAccessToken(
@@ -120,7 +121,7 @@ class ClientTokens:
             if not jws.is_time(claims["exp"]):
                 raise ValueError
             session_id = claims.get("session_id")
-            caller = ClientCaller(
+            return ClientCaller(
                 client_id,
                 str(uuid.UUID(claims["sub"])),
                 str(uuid.UUID(session_id)) if session_id is not None else None,
@@ -130,7 +131,24 @@ class ClientTokens:
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
-        return caller, self._key(jws.key_id(token))
+
+    def _read(self, token: str) -> tuple[dict[str, Any], Key]:
+        claims = jws.verify(token, functools.partial(self._find, TYPE), self._issuer)
+        if not isinstance(claims.get("client_id"), str):
+            raise InvalidAccessToken("not of a client")
+        return claims, self._key(jws.header_of(token).kid)
+
+    def _read_caller(self, token: str) -> tuple[ClientCaller, Key]:
+        claims, key = self._read(token)
+        return self.caller_of(claims), key
+
+    def _read_claims(self, token: str) -> tuple[str, Key]:
+        claims, key = self._read(token)
+        return json.dumps(claims), key
+
+    def _require(self, key: Key) -> None:
+        if self._key(key.kid).public_jwk != key.public_jwk:
+            raise InvalidAccessToken("of another key")
 
     def _key_of(self, algorithm: str | None) -> Key:
         public_keys = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]

@@ -18,12 +18,12 @@ from sql import queries
 def claims_now(parts: Latchkey, token: str, asking: "queries.SelectClient | None") -> dict[str, Any] | None:
     """Return the claims of a client's access token. Without a client, the service role key is asking."""
     try:
-        caller = parts.client_tokens.verify(token)
+        claims = parts.client_tokens.claims(token)
+        caller = parts.client_tokens.caller_of(claims)
     except InvalidAccessToken:
         return None
     if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
         return None
-    claims = parts.client_tokens.claims(token)
     if caller.session_id is None:
         row = queries.select_client(parts.db, id=caller.client_id)
         if row is None:

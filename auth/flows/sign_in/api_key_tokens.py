@@ -6,6 +6,7 @@ import math
 from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import api_keys
+from auth.core.tokens.access_tokens import Caller
 from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows import organizations
 from auth.flows.sessions.issuing import about_key, answered
@@ -119,10 +120,14 @@ def _live_key(asked: Asked, on: Runner, id: str, key: str) -> "queries.SelectApi
 
 def introspect_token(asked: Asked, token: str) -> JsonObject | None:
     """Return the current claims for an access token of a live key, or None. Raises `InvalidAccessToken`."""
-    caller = asked.parts.access_tokens.verify_of_api_key(token)
+    tokens = asked.parts.access_tokens
+    claims = tokens.claims(token)
+    caller = tokens.caller_of(claims)
+    if isinstance(caller, Caller):
+        return None
     ids = {"user_id": caller.user_id, "api_key_id": caller.api_key_id}
     row = queries.select_user_of_api_key(asked.db, **ids)
     if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
-    claims = asked.parts.access_tokens.claims_now(token, row.user_object)
+    claims = tokens.present_claims(claims, row.user_object)
     return organizations.present_claims(claims, row.memberships, row.key_aal or "aal1")
