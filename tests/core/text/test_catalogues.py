@@ -82,3 +82,10 @@ def test_every_notice_with_a_link_has_the_sentence_that_undoes_it(language):
         assert re.search(r"""{{ say\(["']undo["']\) }}$""", texts[name.replace(".undo", ".text")])
         mail = name.replace("sms.", "email.")
         assert {mail.replace(".undo", f".{part}") for part in ("action", "button", "closing")} <= texts.keys()
+
+
+@each_language
+def test_string_without_a_brace_is_the_html_that_it_renders(language):
+    """Pages do not render such strings."""
+    texts = [text for text in built_in("pages")[language].values() if "{" not in text]
+    assert Environment(autoescape=True).from_string("\n".join(texts)).render() == "\n".join(texts)

@@ -1,6 +1,7 @@
 """AUTH_TERMS_URL, AUTH_PRIVACY_URL and AUTH_SUPPORT_URL: the operator's links on pages and in mails."""
 
 import pytest
+from markupsafe import Markup, escape
 
 from auth.core.settings import SettingsError
 from auth.delivery.rendering import Templates
@@ -103,3 +104,16 @@ def test_value_that_is_no_plain_url_or_one_address_stops_the_start(make_app, nam
 def test_page_on_this_machine_may_lack_tls(make_app):
     page = Visitor(make_app(AUTH_TERMS_URL="http://localhost:3000/terms")).visit("/sign-in")
     assert '<a href="http://localhost:3000/terms" rel="noopener">Terms</a>' in page.text
+
+
+@cases("contact", ["mailto:help@acme.example", "https://acme.example/help?a=1&b=2"])
+def test_each_service_of_a_process_shows_its_own_brand_and_contact(make_app, contact):
+    """A worker renders a text once, but a process may serve two settings: after a reload, and here."""
+    texts = {}
+    for brand in ("Acme & Sons", "Initech"):
+        visitor = Visitor(make_app(AUTH_BRAND_NAME=brand, AUTH_SUPPORT_URL=contact))
+        heading = visitor.visit("/sign-in").text.partition("<h1>")[2].partition("</h1>")[0]
+        assert heading == f"Sign in to {escape(brand)}"
+        texts[brand] = visitor.visit(path("undo", "x" * 43)).text
+        assert Markup('<a href="{}" rel="noopener">{}</a>').format(contact, brand) in texts[brand]
+    assert "Acme" not in texts["Initech"]

@@ -15,8 +15,11 @@ import dns.resolver
 import pytest
 from flask import Flask, template_rendered
 from jinja2 import Template
+from markupsafe import Markup
 
-from auth.core.text.catalogues import built_in, string
+from auth.core.settings import Settings
+from auth.core.text.catalogues import built_in
+from auth.html.page import _say
 from tests.support import security_keys
 from tests.support.answered_forms import answers_to_forms, check_answers
 from tests.support.authenticator import Authenticator
@@ -158,11 +161,12 @@ def names_shown_by(app: Flask, monkeypatch) -> Iterator[set[str]]:
     def render(_sender: Flask, template: Template, **_rest: Any) -> None:
         shown_names.add(template.name or "")
 
-    def text_of(subject: str, language: str, name: str) -> Template:
-        shown_names.add(name)
-        return string(subject, language, name)
+    def say(settings: Settings, language: str, table: str, name: str, /, **variables: object) -> Markup:
+        shown_names.add(f"{table}.{name}")
+        return _say(settings, language, table, name, **variables)
 
-    monkeypatch.setattr("auth.html.page.string", text_of)
+    # Most texts are rendered once, but every page asks for them here.
+    monkeypatch.setattr("auth.html.page._say", say)
     with template_rendered.connected_to(render, app):
         yield shown_names
 
