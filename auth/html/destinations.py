@@ -16,7 +16,7 @@ def destination() -> Destination:
     return Destination.read(read(form_schemas.Destination))
 
 
-def form_page(template: str, own_path: str, **values: Any) -> Response:
-    """Show a form that continues to the destination. GET of `own_path` shows it too."""
-    to = destination()
+def form_page(template: str, own_path: str, *, to: Destination | None = None, **values: Any) -> Response:
+    """Show a form that continues to `to`, by default the destination. GET of `own_path` shows it too."""
+    to = destination() if to is None else to
     return page(template, script=True, form_target=to.url, to=to, here=f"/{to.path(own_path)}", **values)

@@ -147,6 +147,8 @@ def form(
 def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     """Return the problem that a redirect to this page carries, if any. Texts of limits contain a `wait`."""
     name = forms.signed_value("error_code")
+    if not name:
+        return None
     if name == "otp_expired":
         return {"text": text("welcome", name)}
     if name.endswith("_send_rate_limit") and not wait:
@@ -154,7 +156,7 @@ def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     is_limit = name.endswith("_rate_limit") and not wait
     text_name = name if has_text("errors", name) and not is_limit else "other"
     message = text("errors", text_name, request_id=_id_line(g.request_id), wait=wait)
-    return {"text": message, "reason": _for_developer(forms.signed_value("reason"))} if name else None
+    return {"text": message, "reason": _for_developer(forms.signed_value("reason"))}
 
 
 def why_ended() -> Mapping[str, Any] | None:

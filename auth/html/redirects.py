@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -34,8 +34,10 @@ _YEAR = 365 * 86_400
 
 def own_page(name: str | None) -> str | None:
     """Return the path of the page in a parameter `next`, or None."""
+    if not name:
+        return None
     pages = chain.from_iterable(each.next_pages() for each in latchkey.extensions)
-    return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name or "")), None)
+    return next((path.format(name) for pattern, path in pages if re.fullmatch(pattern, name)), None)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Destination:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {name: value for name, value in asdict(self).items() if value}
+        return {name: value for name, value in vars(self).items() if value}
 
     def or_site(self) -> "Destination":
         """Return this destination, or the site if it is empty."""

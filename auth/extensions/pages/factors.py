@@ -56,7 +56,8 @@ def show_second_step(problem: Problem | None = None) -> Response:
     person = asked.live_caller()
     is_required = must_have_step(person, latchkey.policy)
     may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
-    offers = {
+    offers: dict[str, Any] = {
+        "to": to,
         "may_remove": not is_again and removal.may_remove_recent(asked, person),
         "may_recover": not is_again and removal.has_recent_factor(asked, person.id),
         "may_skip": not is_again and may_skip,

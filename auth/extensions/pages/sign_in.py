@@ -177,12 +177,14 @@ def carry_address() -> Response:
 def _page_with_providers(
     template: str, path: str, problem: Problem | Mapping[str, Any] | None, **values: Any
 ) -> Response:
+    to = destination()
     return form_page(
         template,
         path,
+        to=to,
         problem=problem or problem_of_redirect(),
         typed_address=_typed_address(),
-        providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
+        providers=provider_links(to.own_url("sign-in"), among=latchkey.providers),
         last_used=cookies.read(LAST_USED),
         **values,
     )
