@@ -4,7 +4,8 @@ SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
 -- name: know_browser(user_id uuid, browser text)
 -- Call it after the user has passed every step.
-INSERT INTO known_networks (user_id, network, passed_at) VALUES (:user_id, :browser, now())
+INSERT INTO known_networks (user_id, network, passed_at)
+SELECT id, :browser, now() FROM users WHERE id = :user_id
 ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now();
 
 -- name: select_browser_session(token_hash bytea)

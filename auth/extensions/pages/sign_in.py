@@ -84,9 +84,14 @@ def _sign_in_again(problem: Problem) -> Response:
 @form("sign_in_with_password", shown=_sign_in_again, limit_text="sign_in_rate_limit", is_queued=True)
 @audited("sign_in_refused", sign_in="password")
 def submit_sign_in() -> Response:
-    if customers_provider := _customers_provider():
-        return begin_sign_in(customers_provider, destination().own_url("sign-in"), status=303)
-    session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm), hook=None)
+    if request.form.get("way") == _BY_PASSWORD:
+        credentials = read_form(form_schemas.SignInForm)
+    else:
+        credentials = read_form(form_schemas.AddressForm)
+        if customers_provider := _customers_provider(credentials.get("email")):
+            return begin_sign_in(customers_provider, destination().own_url("sign-in"), status=303)
+        credentials |= read_form(form_schemas.PasswordForm)
+    session = sign_in_with_password(current_asked(), credentials, hook=None)
     return redirect_with_cookie(destination().own_url("sign-in"), session, way="password")
 
 
@@ -202,11 +207,8 @@ def provider_links(back: str, among: Collection[str], **query: str) -> list[dict
     ]
 
 
-def _customers_provider() -> Provider | None:
-    """Return the provider for the domain of the typed address, whether or not it has a user."""
-    if request.form.get("way") == _BY_PASSWORD:
-        return None
-    email = read_form(form_schemas.AddressForm).get("email")
+def _customers_provider(email: str | None) -> Provider | None:
+    """Return the provider for the domain of an address, whether or not it has a user."""
     names = (each.provider_of(email) for each in latchkey.extensions if email)
     return next((find_provider(current_asked(), name) for name in names if name), None)
 

@@ -3,12 +3,14 @@
 import html
 import json
 import re
+import uuid
 from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
 from auth.html.forms import FIELD
 from auth.web.declarations import route_of
+from sql import queries
 from tests.support import passkeys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
@@ -66,6 +68,28 @@ def test_continuing_makes_no_network_known(visitor, client, alice, database):
     visitor.visit(f"/sign-in{TARGET_QUERY}")
     session_of_code(client, visitor.press("sign-in/continue").url)
     assert (database.count("sessions"), database.count("known_networks")) == (2, 0)
+
+
+@pytest.mark.parametrize("setting", ["none", "all"])
+@pytest.mark.parametrize("has_factor", [True, False])
+def test_sign_in_makes_the_browser_known_once_no_step_of_its_user_is_missing(
+    make_app, alice, database, setting, has_factor
+):
+    """A step that every user must have is missing, but nobody can pass it before it is added."""
+    visitor = Visitor(make_app(AUTH_MFA_REQUIRED=setting))
+    app, _session = set_up(alice.open_session()) if has_factor else (None, None)
+    visitor.signed_in_as(alice)
+    known = database.count("known_networks", "network LIKE 'browser %%'")
+    assert known == (0 if has_factor else 1)
+    if app:
+        visitor.press("second-step", code=app.code())
+        assert database.count("known_networks", "network LIKE 'browser %%'") == 1
+
+
+def test_browser_of_a_deleted_user_becomes_known_to_nobody(parts, database):
+    """The user may be deleted while a sign-in ends."""
+    queries.know_browser(parts.db, user_id=str(uuid.uuid4()), browser="browser x")
+    assert database.count("known_networks") == 0
 
 
 @pytest.mark.parametrize("path", ["/second-step", "/second-step/passkey", "/second-step/key"])

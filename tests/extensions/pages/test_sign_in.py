@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlencode
 import pytest
 
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
@@ -59,6 +60,16 @@ class TestPassword:
         tokens = trade(client, sign_in(visitor, query=WITH_APPLICATION).url).json
         assert tokens["user"]["email"] == alice.email
         assert (database.count("sessions"), database.count("sessions", "opened_by IS NOT NULL")) == (2, 1)
+
+    def test_sign_in_in_a_known_browser_runs_eight_statements(self, visitor, alice):
+        sign_in(visitor)
+        visitor.cookies.remove(visitor.session_cookie)
+        form = next(form for form in visitor.visit("/sign-in").forms if "password" in form.fields)
+        fields = form.fields | {"email": alice.email, "password": PASSWORD}
+        before = statements_run()
+        visitor.post(f"{SITE}/sign-in", fields, stop=f"{SITE}/account".__eq__)
+        assert visitor.session_cookie
+        assert statements_run() - before == 8
 
     @cases(
         ("email", "password", "sentence"),
