@@ -148,9 +148,9 @@ class Extension(Protocol):
         """Return the application that waits behind a page, or None."""
         return None
 
-    def account_tabs(self) -> Mapping[str, Any]:
-        """Return the variables of NAME/tab.html on the account page, below the text `tab` of the catalogue
-        NAME."""
+    def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
+        """Return the variables of NAME/tab.html on the account page of a person, below the text `tab` of the
+        catalogue NAME."""
         return {}
 
     def user_tabs(self, user_id: str) -> Mapping[str, Any]:

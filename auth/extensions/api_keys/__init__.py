@@ -29,7 +29,7 @@ class ApiKeys(Extension):
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return (("api-keys", "account/{}"),)
 
-    def account_tabs(self) -> Mapping[str, Any]:
+    def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.api_keys import pages
 
         return {"api_keys": pages.shown_keys()}

@@ -56,7 +56,7 @@ class OpenId(Extension):
 
         return consent.behind(current_asked(), next_page)
 
-    def account_tabs(self) -> Mapping[str, Any]:
+    def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.openid.pages import account
 
         return {"applications": account.shown_grants()}

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auth.core.settings import Settings
 from auth.registry import Extension
+
+if TYPE_CHECKING:
+    from sql import queries
 
 
 class Organizations(Extension):
@@ -25,10 +28,10 @@ class Organizations(Extension):
         # A segment may be a domain.
         return ((f"{slug}/join", "{}"), (rf"{slug}(/[a-z0-9-]+(\.[a-z0-9-]+)*)*", "account/{}"))
 
-    def account_tabs(self) -> Mapping[str, Any]:
+    def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.organizations import pages
 
-        return {"organizations": pages.shown_memberships()}
+        return {"organizations": pages.shown_memberships(person)}
 
     def user_tabs(self, user_id: str) -> Mapping[str, Any]:
         from auth.extensions.organizations import console

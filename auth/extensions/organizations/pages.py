@@ -15,6 +15,7 @@ from markupsafe import Markup
 from auth.extensions.organizations import access, invitations, lifecycle, members
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.routes import Role
+from auth.flows.facts import PersonFacts
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.form_schemas import Decision
@@ -75,14 +76,13 @@ def hiding(view: View) -> View:
 # The account.
 
 
-def shown_memberships() -> dict[str, Any]:
+def shown_memberships(person: PersonFacts) -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
     memberships, open_ones = access.memberships_and_invitations(current_asked())
-    may_create = latchkey.settings.organizations == "users" and current_asked().live_caller().email_proved
     return {
         "memberships": memberships,
         "invitations": open_ones,
-        "may_create": may_create,
+        "may_create": latchkey.settings.organizations == "users" and person.email_proved,
         "aal": g.caller.aal,
         "role_title": role_title,
     }

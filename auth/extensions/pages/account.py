@@ -9,12 +9,11 @@ from flask import Blueprint, Response, request
 from auth.core.text import names, user_agents
 from auth.core.text.names import PREFIX
 from auth.extensions.pages.confirm import require_proof
-from auth.extensions.pages.factors import own_steps
+from auth.extensions.pages.factors import own_ways, steps_of
 from auth.extensions.pages.passkeys import own_passkeys
 from auth.extensions.pages.profile import own_user
 from auth.flows.account import api_keys, grants, identities, removal
 from auth.flows.account.changes import delete_caller
-from auth.flows.factors import recovery_codes
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions.ending import end_session, sign_out
 from auth.flows.sign_in import oauth
@@ -60,7 +59,7 @@ _KINDS = {
 @signed_in(Level.AAL2)
 def show_account() -> Response:
     asked, user, done = current_asked(), own_user(), forms.signed_value("done")
-    person = asked.live_caller()
+    person, ways = asked.live_caller(), own_ways()
     addresses = {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
         "account.html",
@@ -75,13 +74,13 @@ def show_account() -> Response:
         tabs={
             name: tab
             for each in latchkey.extensions
-            for name, tab in each.account_tabs().items()
+            for name, tab in each.account_tabs(person).items()
             if tab is not None
         },
         notice=text("done", done, **addresses) if has_text("done", done) else None,
         problem=problem_of_redirect(),
-        steps=[_step(each) for each in own_steps()],
-        recovery_codes=recovery_codes.status(asked).remaining,
+        steps=[_step(each) for each in steps_of(ways)],
+        recovery_codes=ways.recovery_codes,
         changes=len(removal.list_recent(asked.db, person.id)),
     )
 

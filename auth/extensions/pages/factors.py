@@ -47,7 +47,7 @@ def show_second_step(problem: Problem | None = None) -> Response:
         # A GET request must not continue: another site may have started it. A form sent twice gets no cookie:
         # only the browser that sent the right code does.
         return redirect_to_own(destination().path("sign-in"))
-    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
+    ways = own_ways()
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED requires a factor, but the user has none yet.
         return redirect_to_own(destination().path("account/two-step"))
@@ -220,10 +220,18 @@ def _new_codes(notice: str | None = "recovery_codes_created") -> Response:
     return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))
 
 
+def own_ways() -> "queries.SelectSecondSteps":
+    return queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
+
+
 def own_steps() -> list[dict[str, Any]]:
+    return steps_of(own_ways())
+
+
+def steps_of(ways: "queries.SelectSecondSteps") -> list[dict[str, Any]]:
     """Return the caller's factors and passkeys, each with its type."""
-    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
-    rows = {"totp": ways.apps, "webauthn": ways.keys, "passkey": own_passkeys()}
+    passkeys = own_passkeys() if ways.has_passkey else []
+    rows = {"totp": ways.apps, "webauthn": ways.keys, "passkey": passkeys}
     return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
 
 

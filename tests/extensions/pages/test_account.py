@@ -10,6 +10,7 @@ from auth.core.addresses import spaced_phone
 from tests.support.answers import assert_error
 from tests.support.api_keys import insert_key, use
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.factors import set_up
 from tests.support.links import OTHER_PHONE, PHONE, SITE
 from tests.support.openid import allow, insert_public_client
@@ -32,6 +33,15 @@ def with_phone(visitor, outbox) -> Visitor:
     visitor.submit(phone=PHONE)
     assert unsigned(visitor.submit(code=outbox.last(PHONE).code)) == f"{SITE}/account?done=phone"
     return visitor
+
+
+def test_account_page_runs_seven_statements_and_organizations_one_more(visitor, make_app, alice):
+    """They read the session, the user twice, the second steps, devices, applications and recent additions."""
+    with_organizations = Visitor(make_app(AUTH_ORGANIZATIONS="users")).with_session_of(alice)
+    for browser, statements in ((visitor, 7), (with_organizations, 8)):
+        before = statements_run()
+        assert browser.visit("/account").status == 200
+        assert statements_run() - before == statements
 
 
 def test_page_of_an_address_shows_which_one_changes_or_goes(with_phone, alice):
