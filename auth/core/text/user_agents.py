@@ -1,5 +1,6 @@
 """Reads User-Agent headers without quoting them: anyone can send any text."""
 
+import functools
 import re
 
 from auth.core.text.catalogues import string
@@ -42,9 +43,15 @@ def device(user_agent: object, language: str = "en") -> str | None:
     """Return `Firefox on Linux` or the known part of it; the tool or language of another program."""
     browser, system = browser_and_system(user_agent)
     if browser and system:
-        phrase = string("messages", language, "email.common.browser")
-        return phrase.render(browser_name=browser, system_name=system)
+        return _browser_on_system(browser, system, language)
     return browser or system or _first_match(_PROGRAMS, str(user_agent)[:_LONGEST])
+
+
+# Two thirds of the time of `device`, for each session of the account page.
+@functools.cache
+def _browser_on_system(browser: str, system: str, language: str) -> str:
+    phrase = string("messages", language, "email.common.browser")
+    return phrase.render(browser_name=browser, system_name=system)
 
 
 def _first_match(families: tuple[tuple[str, str], ...], text: str) -> str | None:
