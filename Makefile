@@ -31,7 +31,7 @@ targets:
 	@echo 'make bench         measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI, which needs Node.js'
 	@echo 'make queries       write sql/queries.pyi, the types of the statements'
-	@echo 'make budgets       write tests/system/reached.json, what the requests of the walkthrough may run'
+	@echo 'make budgets       write tests/system/reached.json, what requests may run'
 	@echo 'make wheels        ask the package index for wheels of all packages, for each machine and Python that is promised'
 	@echo 'make lock          write requirements.lock, the hashes of the packages that a release installs, with constraints.txt'
 	@echo 'make audit         ask for advisories about them'
@@ -102,10 +102,10 @@ queries:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/python -m tests.support.query_stubs
 
-# After a change that lets a request of the walkthrough run more. Not on two cores: both tests write the file.
+# After a change that lets a request run more. Not on two cores: these tests write one file.
 budgets:
 	@$(PYTHON) make_venv.py test
-	@exec env WRITE_BUDGETS=1 .venv/bin/pytest -q -n 0 tests/system/test_walkthrough.py tests/system/test_python_calls.py
+	@exec env WRITE_BUDGETS=1 .venv/bin/pytest -q -n 0 tests/system/test_walkthrough.py tests/system/test_python_calls*.py
 
 # Before a release. For each machine and Python, it takes pip a minute.
 wheels:
