@@ -5,6 +5,7 @@ import json
 import random
 import time
 import uuid
+from typing import Any
 
 import jwt
 import pytest
@@ -53,15 +54,16 @@ def read(token: str, key: Key, audience: str | None = AUDIENCE) -> dict | None:
 
 
 def read_by_pyjwt(token: str, key: Key, audience: str | None = AUDIENCE) -> dict | None:
-    options = {
-        "require": REQUIRED,
-        "verify_exp": False,
-        "verify_iat": False,
-        "verify_aud": audience is not None,
-    }
-    expected = {"algorithms": [key.algorithm], "audience": audience, "issuer": ISSUER}
+    unchecked: Any = {"verify_exp": False, "verify_iat": False, "verify_aud": audience is not None}
     try:
-        return jwt.decode(token, key.verifying_key, **expected, options=options)
+        return jwt.decode(
+            token,
+            key.verifying_key,
+            algorithms=[key.algorithm],
+            audience=audience,
+            issuer=ISSUER,
+            options={"require": REQUIRED, **unchecked},
+        )
     except (jwt.InvalidTokenError, UnicodeError):
         return None
 
@@ -100,7 +102,7 @@ def test_signature_of_another_key_or_algorithm_is_refused(keys, algorithm):
         *({"crit": crit} for crit in (["b64"], ["exp"], [], "exp", None)),
         {"b64": False},
         {"b64": False, "crit": ["b64"]},
-        *({"kid": kid} for kid in (1, None, [], {})),
+        *({"kid": kid} for kid in (1, None, ["x"], {"x": 1})),
     ],
 )
 def test_token_with_such_a_header_is_refused_although_its_signature_is_right(keys, header):

@@ -133,11 +133,16 @@ def test_claims_of_an_introspection_are_a_copy(parts, tokens):
 
 class TestTokenCache:
     def test_the_tokens_that_were_used_last_are_kept(self):
-        read = []
-        cache = TokenCache(lambda token: read.append(token) or token.upper(), 3)
+        asked = []
+
+        def read(token):
+            asked.append(token)
+            return token.upper()
+
+        cache = TokenCache(read, 3)
         for token in "abcadabcb":
             assert cache(token) == token.upper()
-        assert "".join(read) == "abcdbc"
+        assert "".join(asked) == "abcdbc"
 
     def test_error_is_raised_again_and_takes_no_place(self):
         tried = []
