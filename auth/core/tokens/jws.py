@@ -1,11 +1,10 @@
 """The compact form of signed tokens of sessions and OAuth clients (RFC 7515)."""
 
 import base64
-import functools
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jwt
@@ -17,9 +16,6 @@ FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # Escaping would make metadata in most scripts two or three times as long.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _JWS = jwt.PyJWS()
-# RFC 7515, section 4.1.11, and RFC 7797: extensions, of which no token of ours has any.
-_EXTENSIONS = {"crit", "b64"}
-_HEADERS = 64  # parsed headers that a process caches; a key's tokens of one type have the same
 _REQUIRED = ("exp", "iat", "iss", "aud", "sub")
 
 END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000, which Python has no date for
@@ -47,76 +43,78 @@ def sign(claims: Mapping[str, object], key: Key, type: str) -> str:
     return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
 
 
-def verify(
-    token: str, find: Callable[[object, str | None], tuple[Key, str | None]], issuer: str
-) -> dict[str, Any]:
-    """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`.
-
-    `find` returns the key for the header's `typ` and `kid`, and its audience if it has only one. The
-    statements that serve a token check its times with the database's clock.
-    """
-    header = header_of(token)
-    key, audience = find(header.type, header.kid)
-    claims = signed_claims(token, key)
-    if any(claims.get(name) is None for name in _REQUIRED):
-        raise InvalidAccessToken("a claim is missing")
-    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-    if claims["iss"] != issuer or (audience is not None and audience not in audiences):
-        raise InvalidAccessToken("of another issuer, or for another audience")
-    if not all(isinstance(claims.get(name, ""), str) for name in ("sub", "jti")):
-        raise InvalidAccessToken("a claim is malformed")
-    try:
-        if int(claims.get("nbf", 0)) > time.time():
-            raise InvalidAccessToken("not yet valid")
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidAccessToken("a claim is malformed") from None
-    return claims
-
-
 def header_of(token: str) -> Header:
     """Return the unverified header of a token. Raises `InvalidAccessToken`."""
     if not FORM.fullmatch(token):
         raise InvalidAccessToken("not a JWT")
-    return _parse_header(token.partition(".")[0])
+    header = object_in(token.partition(".")[0])
+    # No token of ours has an extension (RFC 7515, section 4.1.11, and RFC 7797).
+    if "crit" in header or header.get("b64", True) is False:
+        raise InvalidAccessToken("with an extension")
+    if not isinstance(header.get("kid", ""), str):
+        raise InvalidAccessToken("the kid is malformed")
+    return Header(header.get("typ"), header.get("kid"), header.get("alg"))
 
 
-def signed_claims(token: str, key: Key) -> dict[str, Any]:
+def verify(token: str, header: Header, key: Key, issuer: str, audience: str | None = None) -> dict[str, Any]:
+    """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`.
+
+    Without an `audience`, any will do. The statements that serve a token check `exp` and `iat` with the
+    database's clock.
+    """
+    claims = signed_claims(token, header, key)
+    if any(claims.get(name) is None for name in _REQUIRED):
+        raise InvalidAccessToken("a claim is missing")
+    if claims["iss"] != issuer or not (audience is None or _is_for(claims["aud"], audience)):
+        raise InvalidAccessToken("of another issuer, or for another audience")
+    if not all(isinstance(claims.get(name, ""), str) for name in ("sub", "jti")):
+        raise InvalidAccessToken("a claim is malformed")
+    try:
+        is_early = int(claims.get("nbf", 0)) > time.time()
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidAccessToken("a claim is malformed") from None
+    if is_early:
+        raise InvalidAccessToken("not yet valid")
+    return claims
+
+
+def signed_claims(token: str, header: Header, key: Key) -> dict[str, Any]:
     """Return the claims, not yet checked, of a token that the key has signed. Raises `InvalidAccessToken`.
 
     `jwt.decode` would look at each character of the token in Python, which takes as long as the signature.
     """
-    if header_of(token).algorithm != key.algorithm:
+    if header.algorithm != key.algorithm:
         raise InvalidAccessToken("of another algorithm")
     signing_input, _, signature = token.rpartition(".")
     algorithm = jwt.get_algorithm_by_name(key.algorithm)
     verifying_key = algorithm.prepare_key(key.verifying_key)
+    if not algorithm.verify(signing_input.encode(), verifying_key, _decode(signature)):
+        raise InvalidAccessToken("of another key")
+    return object_in(signing_input.partition(".")[2])
+
+
+def _is_for(audiences: object, audience: str) -> bool:
+    listed = audiences if isinstance(audiences, list) else [audiences]
+    return audience in listed and all(isinstance(each, str) for each in listed)
+
+
+def object_in(segment: str) -> dict[str, Any]:
+    """Return the JSON object in a part of a token. Raises `InvalidAccessToken`."""
     try:
-        if not algorithm.verify(signing_input.encode(), verifying_key, _decode(signature)):
-            raise InvalidAccessToken("of another key")
-        claims = json.loads(_decode(signing_input.partition(".")[2]))
+        parsed = json.loads(_decode(segment))
     except (ValueError, RecursionError) as error:
-        raise InvalidAccessToken("malformed") from error
-    if not isinstance(claims, dict):
-        raise InvalidAccessToken("malformed")
-    return claims
-
-
-# Exceptions are not cached.
-@functools.lru_cache(maxsize=_HEADERS)
-def _parse_header(segment: str) -> Header:
-    try:
-        header = jwt.get_unverified_header(f"{segment}..")
-    # PyJWT does not catch the UnicodeError of a lone surrogate.
-    except (jwt.InvalidTokenError, UnicodeError) as error:
-        raise InvalidAccessToken(str(error)) from error
-    if not _EXTENSIONS.isdisjoint(header):
-        raise InvalidAccessToken("with an extension")
-    return Header(header.get("typ"), header.get("kid"), header.get("alg"))
+        raise InvalidAccessToken("not JSON") from error
+    if not isinstance(parsed, dict):
+        raise InvalidAccessToken("not a JSON object")
+    return parsed
 
 
 def _decode(segment: str) -> bytes:
-    """Decode base64url. Raises `ValueError`, also for a segment whose unused bits are set (RFC 4648, 3.5)."""
-    decoded = base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    """Decode base64url, unless unused bits are set (RFC 4648, section 3.5). Raises `InvalidAccessToken`."""
+    try:
+        decoded = base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    except ValueError as error:
+        raise InvalidAccessToken("not base64url") from error
     if base64.urlsafe_b64encode(decoded).rstrip(b"=") != segment.encode():
-        raise ValueError("not canonical")
+        raise InvalidAccessToken("not canonical base64url")
     return decoded

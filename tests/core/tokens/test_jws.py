@@ -2,9 +2,9 @@
 
 import base64
 import json
+import math
 import random
 import time
-import uuid
 from typing import Any
 
 import jwt
@@ -48,7 +48,7 @@ def header_for(key: Key, **changes: object) -> dict[str, object]:
 def read(token: str, key: Key, audience: str | None = AUDIENCE) -> dict | None:
     """Return the claims, or None if the token is refused."""
     try:
-        return jws.verify(token, lambda _type, _kid: (key, audience), ISSUER)
+        return jws.verify(token, jws.header_of(token), key, ISSUER, audience)
     except InvalidAccessToken:
         return None
 
@@ -112,6 +112,11 @@ def test_token_with_such_a_header_is_refused_although_its_signature_is_right(key
     assert read_by_pyjwt(token, key) is None
 
 
+def test_header_that_says_that_the_payload_is_encoded_is_read(keys):
+    token = signed(keys["ES256"], header_for(keys["ES256"], b64=True), CLAIMS)
+    assert read(token, keys["ES256"]) == read_by_pyjwt(token, keys["ES256"]) == CLAIMS
+
+
 @cases("part", [b"null", b"[]", b'"x"', b"", b"{", b"\xff", b"[" * 20_000, b'{"a":' * 20_000, b'{"a": 1}x'])
 def test_token_whose_header_or_payload_is_no_object_is_refused(keys, part):
     key = keys["ES256"]
@@ -124,12 +129,15 @@ def test_token_whose_header_or_payload_is_no_object_is_refused(keys, part):
     ("name", "values"),
     [
         ("iss", (None, "", ISSUER + "/", 1, [ISSUER], {"x": 1})),
-        ("aud", (None, "", [], {}, 1, "other", ["other"], [AUDIENCE, "other"], AUDIENCE + "x")),
+        (
+            "aud",
+            (None, "", [], {}, 1, "other", ["other"], [AUDIENCE, "other"], [AUDIENCE, 1], [None, AUDIENCE]),
+        ),
         ("sub", (None, "", 1, [], "bob")),
         ("jti", (None, "", 1, [], "y")),
         ("exp", (None, 0, "soon", 1.5)),
         ("iat", (None, 0, "soon", 1e300)),
-        ("nbf", (None, 0, 1.5, "1", "soon", [], 10**400, -1, 4_102_444_800, True)),
+        ("nbf", (None, 0, 1.5, "1", "soon", [], 10**400, math.inf, math.nan, -1, 4_102_444_800, True)),
     ],
 )
 def test_claim_is_accepted_or_refused_as_by_pyjwt(keys, name, values):
@@ -165,15 +173,3 @@ def test_token_has_one_spelling(keys):
         token.replace(".", "..", 1),
     ):
         assert read(other, key) is None
-
-
-def test_many_headers_that_name_no_key_leave_the_next_token_readable(keys):
-    key = keys["ES256"]
-    for _ in range(200):
-        with pytest.raises(InvalidAccessToken):
-            jws.verify(signed(key, header_for(key, kid=str(uuid.uuid4())), CLAIMS), _no_key, ISSUER)
-    assert read(jws.sign(CLAIMS, key, "JWT"), key) == CLAIMS
-
-
-def _no_key(_type: object, _kid: str | None) -> tuple[Key, str | None]:
-    raise InvalidAccessToken("unknown kid")

@@ -8,7 +8,8 @@ import uuid
 
 import pytest
 
-from auth.core.tokens.access_tokens import CACHED_CALLERS, AccessTokens, Caller
+from auth.core.tokens import client_tokens
+from auth.core.tokens.access_tokens import CACHED_CALLERS, CACHED_PAYLOADS
 from auth.core.tokens.signing_keys import new_jwk
 from auth.core.tokens.token_cache import TokenCache
 from tests.support.api_keys import make_key, token_of
@@ -173,22 +174,32 @@ class TestTokenCache:
         assert all(at_once(8, ask))
         assert len(cache._values) <= 5
 
-    def test_full_cache_of_callers_takes_less_than_4_mib_however_long_tokens_are(self):
-        """It is a worker's, so it counts as often as there are workers."""
+    @pytest.mark.parametrize("kind", ["session", "application", "payload"])
+    def test_full_cache_takes_less_than_3_mib(self, parts, kind):
+        """It is a worker's, so it counts as often as there are workers. The length of a token does not count."""
+        of_client = {"client_id": str(uuid.uuid4()), "scope": "openid email profile"}
 
-        def read(token):
+        def claims(number):
             ids = {"sub": str(uuid.uuid4()), "session_id": str(uuid.uuid4())}
-            return AccessTokens.caller_of(
-                ids | {"aud": "x", "aal": "aal1", "iat": 1, "exp": 2_000_000_000 + len(token)}
+            return json.loads(
+                json.dumps(ids | of_client | {"aud": "x", "aal": "aal1", "iat": 1, "exp": 10**9 + number})
             )
 
-        cache = TokenCache(read, CACHED_CALLERS)
+        read, most = {
+            "session": (lambda number: parts.access_tokens.caller_of(claims(number)), CACHED_CALLERS),
+            "application": (
+                lambda number: parts.client_tokens.caller_of(claims(number)),
+                client_tokens.CACHED_CALLERS,
+            ),
+            "payload": (lambda number: f"{number}{'x' * 700}", CACHED_PAYLOADS),
+        }[kind]
+        cache = TokenCache(lambda token: read(int(token.split()[0])), most)
         tracemalloc.start()
         try:
-            for number in range(CACHED_CALLERS + 100):
-                assert isinstance(cache(f"{number}{'x' * 9000}"), Caller)
+            for number in range(most + 100):
+                cache(f"{number} {'x' * 9000}")
             size, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert len(cache._values) == CACHED_CALLERS
-        assert size < 4 * 1024 * 1024
+        assert len(cache._values) == most
+        assert size < 3 * 1024 * 1024
