@@ -20,7 +20,7 @@ from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, ClaimedRow, FailureLog
-from auth.delivery.rendering import load_templates
+from auth.delivery.rendering import Templates, load_templates
 from sql import Database, queries
 from sql.notifications import Notifications
 
@@ -75,10 +75,11 @@ class Deliverer:
         *,
         slow_after: float = SLOW_AFTER,
         count: Callable[[str, str], None] | None = None,
+        templates: Templates | None = None,
     ) -> None:
         self._settings, self._db, self._sealer, self._slow_after = settings, db, sealer, slow_after
         count = count or (lambda _channel, _outcome: None)
-        self._attempts = Attempts(settings, db, sealer, load_templates(settings), count)
+        self._attempts = Attempts(settings, db, sealer, templates or load_templates(settings), count)
         self._channels = [_Channel(name, sender) for name, sender in senders.items()]
         self._lanes = [_Lane(channel, slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog()

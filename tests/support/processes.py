@@ -118,11 +118,12 @@ def children_of(pid: int) -> list[int]:
         return []  # gone
 
 
-def _command_of(pid: int) -> bytes:
+def name_of(pid: int) -> str:
+    """Return the name that `top` shows for a process. Linux only."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
-        return b""  # gone
+        return ""  # gone
 
 
 def send(pid: int, number: int) -> None:
@@ -280,7 +281,7 @@ class Service:
 
     def delivery_processes(self) -> list[int]:
         """Return the delivery processes of the master. Linux only."""
-        return [pid for pid in children_of(self.process.pid) if b"auth.delivery" in _command_of(pid)]
+        return [pid for pid in children_of(self.process.pid) if name_of(pid) == "auth.delivery"]
 
     def refuses_to_start(self) -> tuple[int, str]:
         """Return the exit status and the output of a failed start."""

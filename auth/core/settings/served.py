@@ -1,4 +1,4 @@
-"""What the workers inherit from the gunicorn master: the settings, the inbox key and the application.
+"""What forks inherit from the gunicorn master: the settings, the inbox key, the application, what delivers.
 
 A replaced worker gets the same keys as its siblings, even if the files have changed since.
 """
@@ -12,6 +12,8 @@ from auth.core.settings import Settings
 current: Settings | None = None
 # The Flask application of these settings, with the keys of the start or the last reload.
 application: Any = None
+# The `Delivery` of these settings.
+delivery: Any = None
 # Opens the development inbox. New at each start, and kept at a reload; empty in other processes.
 inbox_key = ""
 # 1 while the delivery process ends again and again. The master writes it, in memory that its forks share.

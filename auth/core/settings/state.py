@@ -17,8 +17,6 @@ POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 # The variable in which the master tells a process its slot, the unique name of its files.
 METRICS_SLOT = "LATCHKEY_METRICS_SLOT"
-# The variable with the descriptor of the file that the delivery process touches, for the master.
-HEARTBEAT = "LATCHKEY_HEARTBEAT"
 _WANTED_WORKERS = "wanted_workers"
 _GONE = (errno.ECONNREFUSED, errno.ENOENT)
 _REMEDIES = {

@@ -119,7 +119,7 @@ def _session(
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    # Imported late: most services send only mail, which saves 5 MiB of their delivery process.
+    # Imported late: `latchkey deliver` mostly sends mail alone, and saves 5 MiB.
     from urllib3.exceptions import HTTPError
 
     return HTTPError, OSError, ValueError  # a ValueError: a chunk with a negative length

@@ -5,7 +5,6 @@ the state directory readable to all users, and leaves the server running.
 """
 
 import contextlib
-import ctypes
 import importlib.util
 import os
 import pwd
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from auth.core.settings import state
 from auth.ops.processes.postgres_account import choose_account, open_parents
+from auth.ops.processes.prctl import signal_when_parent_dies
 
 _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
 _START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
@@ -48,18 +48,10 @@ _OPTIONS = {
 }
 # The error lines of initdb, among those about its steps.
 _INITDB_REASON = re.compile(r"(?:error: |FATAL: +|child process ).*")
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class EmbeddedPostgresError(Exception):
     """A line for the operator, perhaps with the end of Postgres's log."""
-
-
-def signal_when_parent_dies(number: int) -> None:
-    """Ask Linux to signal this process when the thread that started it ends."""
-    if _LIBC:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 class EmbeddedPostgres:

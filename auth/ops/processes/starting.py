@@ -16,6 +16,7 @@ import psycopg2
 from auth.core import logs
 from auth.core.keys import fingerprints
 from auth.core.settings import Settings, SettingsError, served, state
+from auth.delivery.process import Delivery
 from auth.ops.connections import single
 from auth.ops.processes import start_checks
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres
@@ -82,11 +83,11 @@ def _migrate(server: Master, settings: Settings, owner_url: str) -> None:
 
 
 def make_application(settings: Settings) -> None:
-    """Create the application, which the workers share."""
+    """Create the application, which the workers share, and what the delivery process shares."""
     from app import create_app
 
-    # Set both together: the next worker uses both.
-    served.application, served.current = create_app(settings), settings
+    # Set them together: the next worker and the next delivery process use them.
+    served.application, served.delivery, served.current = create_app(settings), Delivery(settings), settings
     if settings.metrics_bind:
         from auth.ops.processes import request_metrics  # noqa: F401
     gc.unfreeze()  # so that a reload frees the previous application

@@ -2,11 +2,10 @@
 
 A HUP executes only that file again, so this module keeps no settings: `auth.core.settings.served` has them.
 
-The master creates the application, and its workers, which are forks, share that memory. Before a fork nothing
-may exist that two workers cannot share: no connection, thread, random state, open file or metric (which opens
-a file). So `create_app` opens nothing, `wsgi.py` starts threads and opens files in the worker, the start of
-the service closes its connections, and the thread that writes the log ends. The delivery process needs
-threads, but gevent has patched the master, so it is a separate program.
+The master creates the application, and its forks, the workers and the delivery process, share that memory.
+Before a fork nothing may exist that two of them cannot share: no connection, thread, random state, open file
+or metric (which opens a file). So `create_app` opens nothing, `wsgi.py` starts threads and opens files in the
+worker, the start of the service closes its connections, and the thread that writes the log ends.
 """
 
 import gc
@@ -22,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+import gevent
 import psycopg2
 
 from auth.core import logs
@@ -33,6 +33,9 @@ from auth.ops.processes.delivery_process import DeliveryProcess
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from auth.ops.processes.master import Master, StartedWorker
 from sql.pool import unusable
+
+# Concurrent lookups of names in the delivery process: twice what its threads leave behind in a minute.
+_LOOKUPS = 200
 
 
 def settings() -> Settings:
@@ -57,7 +60,7 @@ def on_starting(server: Master) -> None:
     # nohup ignores the signal of a closed terminal.
     server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     server.embedded_postgres = None
-    server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg)
+    server.delivery = DeliveryProcess(partial(_say, level="warning"), _deliver)
     try:
         starting.start(server, config)
     except state.InUseError as error:
@@ -157,10 +160,18 @@ def _announce_inbox(config: Settings) -> None:
 
 
 def _start_delivery(server: Master, config: Settings) -> None:
-    if config.deliver:
+    if config.deliver or config.metrics_bind:
         server.delivery.start()
-    elif config.metrics_bind:
-        server.delivery.start("metrics")  # it serves only these
+
+
+def _deliver() -> None:
+    """Run in the delivery process."""
+    # A silent name server occupies a thread for longer than a delivery waits. They start when needed.
+    gevent.get_hub().threadpool.maxsize = _LOOKUPS
+    try:
+        served.delivery.run(settings())
+    except (SettingsError, fingerprints.OtherKeys, OSError) as error:
+        print(logs.start_failure(str(error)), file=sys.stderr)
 
 
 def _end(server: Master) -> NoReturn:

@@ -19,7 +19,7 @@ from auth.core.net.sockets import free_port
 from auth.core.settings import name_of, running
 from auth.core.settings.values.hooks import NAMES
 from auth.ops import GUNICORN
-from auth.ops.processes.embedded_postgres import signal_when_parent_dies
+from auth.ops.processes.prctl import signal_when_parent_dies
 from auth.ops.testkit import Refused
 
 _SETTINGS = {

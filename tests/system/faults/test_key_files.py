@@ -152,16 +152,27 @@ class TestReplacedProcesses:
                 assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
                 put_back(new_state_dir, before)
 
-    def test_delivery_process_does_not_run_with_foreign_keys(self, new_state_dir, settings):
+    def test_replaced_delivery_process_has_the_keys_of_the_workers_whatever_the_files_contain(
+        self, new_state_dir, settings
+    ):
         with running(new_state_dir, **settings) as (service, _):
-            before = texts_of_keys(new_state_dir)
-            replace_file(new_state_dir / "secret_key", FOREIGN["secret_key"])
+            put_back(new_state_dir, FOREIGN)
             (pid,) = wait_until(service.delivery_processes)
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: service.said().count("delivery_started") == 2)
+
+    def test_delivery_process_does_not_run_with_the_database_of_other_keys(
+        self, new_state_dir, settings, deployment
+    ):
+        """As when another deployment is restored into it while the service runs."""
+        with running(new_state_dir, **settings) as (service, _):
+            (pid,) = wait_until(service.delivery_processes)
+            deployment.rows().run(
+                "UPDATE key_fingerprints SET fingerprint = '00' WHERE setting = 'AUTH_SECRET_KEY'"
+            )
             os.kill(pid, signal.SIGKILL)
             line = "AUTH_SECRET_KEY: Differs from what this database last used"
             wait_until(lambda: any(text.startswith(line) for text in service.said()))
-            put_back(new_state_dir, before)
-            wait_until(lambda: service.said()[-1] == "delivery_started")
 
 
 class TestStart:

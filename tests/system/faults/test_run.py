@@ -23,6 +23,7 @@ from tests.support.processes import (
     Service,
     UnfinishedRequest,
     free_port,
+    name_of,
     processes_of,
     python_for,
     send,
@@ -68,9 +69,8 @@ def none_left(state_dir: Path) -> bool:
 
 
 def workers_of(service: Service) -> set[int]:
-    return {pid for pid, command in processes_of(service.state_dir).items() if "gunicorn" in command} - {
-        service.process.pid
-    }
+    forks = {pid for pid, command in processes_of(service.state_dir).items() if "gunicorn" in command}
+    return {pid for pid in forks - {service.process.pid} if name_of(pid) != "auth.delivery"}
 
 
 def both_workers_of(service: Service) -> set[int]:
