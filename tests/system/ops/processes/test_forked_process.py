@@ -101,6 +101,22 @@ def test_fork_ignores_hangups_and_has_no_handler_of_its_parent(run):
     assert output == f"{ignored} set()\n"
 
 
+def test_signals_of_the_terminal_do_not_reach_a_fork(run):
+    run("""
+    os.setpgrp()
+    signal.signal(signal.SIGQUIT, lambda *_: None)
+    fork = ForkedProcess("background", sleep)
+    for _ in range(3):
+        last = fork.beat_at
+        while fork.beat_at == last:
+            assert not fork.has_ended()
+            time.sleep(0.1)
+        os.killpg(0, signal.SIGQUIT)  # as Ctrl-\\ does
+    fork.send(signal.SIGKILL)
+    assert fork.wait(60)
+    """)
+
+
 @pytest.mark.skipif(not os.access(_LAST_PID, os.W_OK), reason="NOT TESTED: only root may choose process ids")
 def test_process_that_got_the_id_of_a_fork_that_another_reaped_is_never_signalled(run):
     run(f"""
