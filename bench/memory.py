@@ -37,8 +37,8 @@ def measure(pace: Pace) -> Iterator[Figure]:
         _back_up_and_import(state_dir)
         _send(service, people, tokens, pace.number(_NIGHTLY_REQUESTS, brief=200))
         night = proportional_mebibytes(service.process.pid)
-    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 165")
-    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 225")
+    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 145")
+    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 200")
     yield against("memory after 100,000 requests, against 50,000", [end], [half], "≤ 1.05")
     yield against("memory after backups, imports and 38,000 requests more, in MiB", [night], [end], "≤ 1.1")
 
