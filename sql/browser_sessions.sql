@@ -2,10 +2,10 @@
 INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
--- name: know_browser(user_id uuid, browser text)
+-- name: know_browser(session_id uuid, browser text)
 -- Call it after the user has passed every step.
 INSERT INTO known_networks (user_id, network, passed_at)
-SELECT id, :browser, now() FROM users WHERE id = :user_id
+SELECT user_id, :browser, now() FROM sessions WHERE id = :session_id AND ended_at IS NULL
 ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now();
 
 -- name: select_browser_session(token_hash bytea)

@@ -29,7 +29,7 @@ _CONNECTIONS = 4
 
 
 class Delivery:
-    """What delivers. It opens nothing before `run`: the master makes it, and the fork shares its memory."""
+    """Sends due messages and serves metrics. It opens nothing before `run`, so the fork shares its memory."""
 
     def __init__(self, config: Settings) -> None:
         self._config = config

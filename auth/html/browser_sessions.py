@@ -89,7 +89,8 @@ def begin(session: IssuedSession) -> None:
 def keep(cookie: str | None, aal: str, *, lacks_step: bool = True) -> None:
     """Set the new cookie of the caller's session, whose level is `aal`, in this request's response.
 
-    Call it as soon as the act that returned the cookie has committed: an error's response sets it too.
+    Call it as soon as the act that returned the cookie has committed: an error's response sets it too. With
+    `lacks_step=False`, the caller knows that the session needs no further step.
     """
     if cookie is None:
         raise RuntimeError("only a browser's session has a cookie")
@@ -106,7 +107,8 @@ def keep(cookie: str | None, aal: str, *, lacks_step: bool = True) -> None:
     # One cookie makes the browser known at the next sign-in. A session that lacks no step is not read again,
     # which would take a twelfth of a sign-in.
     if aal >= "aal2" or not lacks_step or _passes_every_step():
-        queries.know_browser(latchkey.db, user_id=g.caller.user_id, browser=cookies.browser_name(browser))
+        name = cookies.browser_name(browser)
+        queries.know_browser(latchkey.db, session_id=g.caller.session_id, browser=name)
 
 
 def _passes_every_step() -> bool:

@@ -206,7 +206,7 @@ def _render(language: str, name: str, brand: str, support_url: str | None, /, **
     return _without_spaces(html, language)
 
 
-# A page has twenty to sixty texts without variables: rendering them took a sixth of its time. There are 2,700
+# A page has twenty to sixty texts without variables: rendering them took a sixth of its time. There are 2,800
 # for each brand.
 _render_once = functools.lru_cache(maxsize=4096)(_render)
 

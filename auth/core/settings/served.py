@@ -1,4 +1,4 @@
-"""What forks inherit from the gunicorn master: the settings, the inbox key, the application, what delivers.
+"""What forks inherit from the gunicorn master: the settings, the inbox key, the application, the `Delivery`.
 
 A replaced worker gets the same keys as its siblings, even if the files have changed since.
 """
@@ -12,7 +12,7 @@ from auth.core.settings import Settings
 current: Settings | None = None
 # The Flask application of these settings, with the keys of the start or the last reload.
 application: Any = None
-# The `Delivery` of these settings.
+# The `Delivery` of these settings, or None if this node neither delivers nor serves metrics.
 delivery: Any = None
 # Opens the development inbox. New at each start, and kept at a reload; empty in other processes.
 inbox_key = ""

@@ -36,7 +36,7 @@ LACKS_STEP = "aal0"  # the level of tokens of the audience `second_step`, also u
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")
 # Callers that a worker caches by their tokens, 450 bytes each; and payloads, which only introspections read
-# again, mostly 900 bytes each and at most 24 KiB.
+# again, mostly 900 bytes each, and 24 KiB with the largest metadata.
 CACHED_CALLERS, CACHED_PAYLOADS = 6144, 2048
 _TIME_CLAIMS = ("iat", "exp")
 
@@ -100,7 +100,7 @@ class AccessTokens:
             self._step_key, *older = map(second_step_key, step_keys)
             self._step_keys = {key.kid: key for key in (self._step_key, *older)}
             self._keys = {key.kid: key for key in self.keys}
-            # Nothing is believed longer than its key.
+            # New caches: a cached token must not outlive its key.
             self._callers = TokenCache(lambda token: self.caller_of(self._verify(token)), CACHED_CALLERS)
             self._payloads = TokenCache(self._verified_payload, CACHED_PAYLOADS)
             # At the end, so that keys that cannot be read are tried again, and no thread keeps the old ones.

@@ -54,7 +54,7 @@ class ClientTokens:
         self._rsa_keys = rsa_keys
         self._issuer = settings.jwt_issuer
         self._document_hosts = settings.oauth_client_documents
-        # With the key, which may be removed.
+        # With the key: a cached token must not outlive it.
         self._callers = TokenCache(self._verified_caller, CACHED_CALLERS)
         self._payloads = TokenCache(self._verified_payload, CACHED_PAYLOADS)
 

@@ -26,7 +26,7 @@ class InvalidAccessToken(Exception):
 
 
 class Header(NamedTuple):
-    """What a token says of itself, before its signature is verified."""
+    """The header of a token whose signature is not verified yet."""
 
     type: object
     kid: str | None

@@ -1,4 +1,4 @@
-"""What a process remembers of the tokens that it has verified."""
+"""A cache of verified tokens."""
 
 import hashlib
 from collections import OrderedDict

@@ -20,7 +20,7 @@ _LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:
-    """`run` runs in the process."""
+    """The fork calls `run`."""
 
     def __init__(self, say: Callable[[str], None], run: Callable[[], object]) -> None:
         self._say = say

@@ -23,9 +23,9 @@ _sleep = get_original("time", "sleep")
 class ForkedProcess:
     """A fork that runs a function and ends.
 
-    The fork alone holds the writing end of a pipe, into which it writes every second. The pipe ends before
-    the fork can be reaped. So while it has not ended, the process id is that of the fork: gunicorn reaps all
-    children, but only in its main loop, which calls these methods too.
+    The fork alone holds the writing end of a pipe, into which it writes every second. The kernel closes the
+    pipe before the fork can be reaped. While the pipe is open, the process id is the fork's: gunicorn reaps
+    all children, but only in its main loop, which calls these methods too.
     """
 
     def __init__(self, name: str, run: Callable[[], object]) -> None:
@@ -34,7 +34,7 @@ class ForkedProcess:
         parent = os.getpid()
         self._pipe, writing_end = os.pipe()
         os.set_blocking(self._pipe, False)
-        # A signal to the fork waits until that has handlers of its own: the master's only note it.
+        # Block signals until the fork has its own handlers: the master's would swallow them.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._pid = os.fork()
@@ -78,10 +78,10 @@ def _run(
 ) -> NoReturn:
     """Run the function in the fork, which does not return into gunicorn's code."""
     try:
-        _leave_descriptors(pipe)
+        _replace_descriptors(pipe)
         gevent.reinit()
         os.setsid()  # Ctrl-C must reach only the master
-        _leave_signals()
+        _reset_signals()
         name_process(name)
         _start_thread(_beat, (pipe, parent))  # signals stay blocked in this thread
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -89,11 +89,13 @@ def _run(
     except BaseException as error:
         structlog.get_logger().error("process_failed", process=name, exc_info=error)
     finally:
-        writer.finish()
-        os._exit(0)  # without what the master does at its end
+        try:
+            writer.finish()
+        finally:
+            os._exit(0)  # without what the master does at its end
 
 
-def _leave_descriptors(pipe: int) -> None:
+def _replace_descriptors(pipe: int) -> None:
     """Put /dev/null in the place of the master's descriptors, such as sockets and locks.
 
     If they were closed, the numbers would be used again, and the master's objects, which this process has
@@ -105,7 +107,7 @@ def _leave_descriptors(pipe: int) -> None:
             os.dup2(null.fileno(), number)
 
 
-def _leave_signals() -> None:
+def _reset_signals() -> None:
     """Reset the master's handlers, as `exec` would."""
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):

@@ -83,11 +83,12 @@ def _migrate(server: Master, settings: Settings, owner_url: str) -> None:
 
 
 def make_application(settings: Settings) -> None:
-    """Create the application, which the workers share, and what the delivery process shares."""
+    """Create the application, which the workers share, and the `Delivery` of the delivery process."""
     from app import create_app
 
     # Set them together: the next worker and the next delivery process use them.
-    served.application, served.delivery, served.current = create_app(settings), Delivery(settings), settings
+    delivery = Delivery(settings) if settings.deliver or settings.metrics_bind else None
+    served.application, served.delivery, served.current = create_app(settings), delivery, settings
     if settings.metrics_bind:
         from auth.ops.processes import request_metrics  # noqa: F401
     gc.unfreeze()  # so that a reload frees the previous application

@@ -34,7 +34,8 @@ from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from auth.ops.processes.master import Master, StartedWorker
 from sql.pool import unusable
 
-# Concurrent lookups of names in the delivery process: twice what its threads leave behind in a minute.
+# Concurrent lookups of names in the delivery process. gevent has ten, which silent name servers would fill: a
+# lookup goes on after its delivery was given up.
 _LOOKUPS = 200
 
 
@@ -160,7 +161,7 @@ def _announce_inbox(config: Settings) -> None:
 
 
 def _start_delivery(server: Master, config: Settings) -> None:
-    if config.deliver or config.metrics_bind:
+    if served.delivery:
         server.delivery.start()
 
 

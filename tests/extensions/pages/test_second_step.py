@@ -88,7 +88,7 @@ def test_sign_in_makes_the_browser_known_once_no_step_of_its_user_is_missing(
 
 def test_browser_of_a_deleted_user_becomes_known_to_nobody(parts, database):
     """The user may be deleted while a sign-in ends."""
-    queries.know_browser(parts.db, user_id=str(uuid.uuid4()), browser="browser x")
+    queries.know_browser(parts.db, session_id=str(uuid.uuid4()), browser="browser x")
     assert database.count("known_networks") == 0
 
 
