@@ -13,7 +13,13 @@
 #include <sys/time.h>
 #include <time.h>
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+/* Looked up once: dlsym takes a lock, for which a signal handler of Postgres would wait for ever if its process held it. */
+#define REAL(name)                                                      \
+    ({                                                                  \
+        static __typeof__(&name) real;                                  \
+        if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);   \
+        real;                                                           \
+    })
 
 static long shift(void) {
     const char *seconds = getenv("CLOCK_SHIFT");
