@@ -110,10 +110,9 @@ class ClientTokens:
 
     def caller_of(self, claims: Mapping[str, Any]) -> ClientCaller:
         """Return the caller of a verified access token. Raises `InvalidAccessToken`."""
-        client = claims.get("client_id")
-        client_id = (
-            client_ids.admitted_row_id(client, self._document_hosts) if isinstance(client, str) else None
-        )
+        if not isinstance(claims.get("client_id"), str):
+            raise InvalidAccessToken("not of a client")
+        client_id = client_ids.admitted_row_id(claims["client_id"], self._document_hosts)
         if client_id is None:
             raise InvalidAccessToken(
                 "not of a client, or of one whose host AUTH_OAUTH_CLIENT_DOCUMENTS lacks"

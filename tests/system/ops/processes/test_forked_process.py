@@ -29,6 +29,12 @@ writer.start()
 
 def sleep():
     time.sleep(3600)
+
+def wait_for_heartbeat(fork):
+    last = fork.beat_at
+    while fork.beat_at == last:
+        assert not fork.has_ended()
+        time.sleep(0.1)
 """
 
 
@@ -50,7 +56,10 @@ def run(start) -> Callable[[str], tuple[str, str]]:
 
     def run(program: str) -> tuple[str, str]:
         process = start(program)
-        output, log = process.communicate(timeout=120)
+        try:
+            output, log = process.communicate(timeout=120)
+        finally:
+            process.kill()  # its forks end with it
         assert process.returncode == 0, log
         return output, log
 
@@ -65,10 +74,7 @@ def test_fork_that_computes_without_a_pause_sends_heartbeats(run):
 
     fork = ForkedProcess("busy", compute)
     for _ in range(3):
-        last = fork.beat_at
-        while fork.beat_at == last:
-            assert not fork.has_ended()
-            time.sleep(0.1)
+        wait_for_heartbeat(fork)
     fork.send(signal.SIGKILL)
     assert fork.wait(60)
     """)
@@ -107,10 +113,7 @@ def test_signals_of_the_terminal_do_not_reach_a_fork(run):
     signal.signal(signal.SIGQUIT, lambda *_: None)
     fork = ForkedProcess("background", sleep)
     for _ in range(3):
-        last = fork.beat_at
-        while fork.beat_at == last:
-            assert not fork.has_ended()
-            time.sleep(0.1)
+        wait_for_heartbeat(fork)
         os.killpg(0, signal.SIGQUIT)  # as Ctrl-\\ does
     fork.send(signal.SIGKILL)
     assert fork.wait(60)
