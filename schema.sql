@@ -23,7 +23,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
             'email_changed', 'banned', 'address_proved', 'email_restored',
             'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone',
             'factor_added', 'others_signed_out', 'phone_changed', 'identity_linked', 'recovered',
-            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled', 'promoted')
+            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled', 'provider_lost', 'promoted')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
@@ -201,7 +201,8 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
 -- `organization_id` is the organization that the user has chosen for the application.
 -- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see
--- auth/rules/levels.py).
+-- auth/rules/levels.py). `provider_term` is the term in which a customer's provider opened it, or the session that
+-- opened it: see identity_providers.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -233,6 +234,7 @@ CREATE TABLE sessions (
   echoes            jsonb,
   organization_id   uuid,
   by_key            boolean,
+  provider_term     uuid,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
@@ -240,6 +242,7 @@ CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL
 CREATE INDEX sessions_user_id_ended_at ON sessions (user_id, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 CREATE INDEX sessions_grant_id ON sessions (grant_id, created_at) WHERE grant_id IS NOT NULL;
+CREATE INDEX sessions_provider_term ON sessions (provider_term) WHERE provider_term IS NOT NULL AND ended_at IS NULL;
 
 -- Second factors, and passkeys, which sign in on their own. Unverified ones expire, and a
 -- user has at most ten. `secret` is encrypted; `last_step` is the newest time step whose code was used. The
@@ -310,7 +313,8 @@ CREATE TABLE recovery_codes (
 
 -- Keys of users for programs. `key_mac` is behind the id of the secret key that made it, and is renewed with
 -- the newest one at each use. The time of the last use is a day, so that the list tells no habits. A key has
--- the level `aal` of the session that made it. `refreshes` and `counted_until` are as in `sessions`.
+-- the level `aal` and the `provider_term` of the session that made it. `refreshes` and `counted_until` are as in
+-- `sessions`. The default marks a key of a node of 0.7.x, which a trigger then gives the term of the user's identity.
 CREATE TABLE api_keys (
   id            uuid PRIMARY KEY,
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -322,10 +326,12 @@ CREATE TABLE api_keys (
   last_used_on  date,
   aal           text NOT NULL DEFAULT 'aal1',
   refreshes     integer NOT NULL DEFAULT 0,
-  counted_until timestamptz NOT NULL DEFAULT now()
+  counted_until timestamptz NOT NULL DEFAULT now(),
+  provider_term uuid DEFAULT '00000000-0000-0000-0000-000000000000'
 );
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX api_keys_provider_term ON api_keys (provider_term) WHERE provider_term IS NOT NULL;
 
 -- Keys of programs for administrative operations. `created_by` is an administrator, null for a command. The key
 -- outlives the user.
@@ -401,7 +407,7 @@ CREATE TABLE typed_addresses (
 CREATE INDEX typed_addresses_expires_at ON typed_addresses (expires_at);
 
 -- Codes for grant_type=pkce (RFC 7636). The session of a used code ends when the code is used again.
--- `authenticated_at` is when `provider` authenticated the user.
+-- `authenticated_at` is when `provider` authenticated the user, a customer's in its `provider_term`.
 CREATE TABLE authorization_codes (
   id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -414,7 +420,8 @@ CREATE TABLE authorization_codes (
   opened_by       uuid,
   authenticated_at timestamptz,
   provider        text,
-  by_key          boolean
+  by_key          boolean,
+  provider_term   uuid
 );
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);
@@ -492,14 +499,17 @@ CREATE INDEX oauth_flows_expires_at ON oauth_flows (expires_at);
 CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT NULL;
 
 -- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
--- provider is `sso:<id>`. `client_secret` is encrypted. While one is disabled, what its users have from
--- before `disabled_at` ends, or from before `updated_at` if it was added disabled, without `disabled_at`.
+-- provider is `sso:<id>`. `client_secret` is encrypted.
 --
--- An organization's provider is never `enabled`, and its `disabled_at` is 1970 until it is turned off: nodes
--- of 0.6.1 should sign in nobody with it, and end nothing of its users. Nodes of 0.7.x write both so: until
--- 0.9.0, read is_enabled. `is_on` is what its owners set, false while an operator has disabled the provider
--- (`is_blocked`). `tried_at` is when an owner signed in with the present client and secret. A provider without
--- `member_role` adds no members.
+-- What a provider opens (sessions, those that these open, codes, API keys) has its `term`. Turned off, or with
+-- another issuer, a provider begins a new term by a trigger; deleted, or with its organization ended, it has none.
+-- What was opened in a term that is over gives no token: is_over. `disabled_at` is 1970, so that nodes of 0.7.x,
+-- which end all that the users have from before it, end nothing: they write it until 0.9.0.
+--
+-- An organization's provider is never `enabled`, because nodes of 0.6.1 should sign in nobody with it. Nodes of
+-- 0.7.x write it so: until 0.9.0, read is_enabled. `is_on` is what its owners set, false while an operator has
+-- disabled the provider (`is_blocked`). `tried_at` is when an owner signed in with the present client and secret.
+-- A provider without `member_role` adds no members.
 CREATE TABLE identity_providers (
   id                       uuid PRIMARY KEY,
   identifier               text NOT NULL CONSTRAINT identity_providers_identifier_key UNIQUE,
@@ -516,7 +526,7 @@ CREATE TABLE identity_providers (
   enabled                  boolean NOT NULL DEFAULT true,
   created_at               timestamptz NOT NULL DEFAULT now(),
   updated_at               timestamptz NOT NULL DEFAULT now(),
-  disabled_at              timestamptz,
+  disabled_at              timestamptz DEFAULT to_timestamp(0),
   organization_id          uuid,
   is_on                    boolean NOT NULL DEFAULT false,
   is_blocked               boolean NOT NULL DEFAULT false,
@@ -524,6 +534,7 @@ CREATE TABLE identity_providers (
   member_role              text CONSTRAINT identity_providers_member_role_check
     CHECK (member_role ~ '^[a-z][a-z0-9_-]{0,31}$' AND member_role NOT IN ('owner', 'admin')),
   by_key                   boolean,
+  term                     uuid NOT NULL DEFAULT gen_random_uuid() CONSTRAINT identity_providers_term_key UNIQUE,
   CONSTRAINT identity_providers_owner_check CHECK (CASE
     WHEN organization_id IS NULL THEN NOT is_on AND NOT is_blocked AND member_role IS NULL
     ELSE NOT enabled AND disabled_at IS NOT NULL AND NOT (is_on AND is_blocked) END)

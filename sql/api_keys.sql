@@ -8,10 +8,11 @@ SELECT caller.*,
 -- name: list_api_keys(user_id uuid) -> row
 SELECT api_keys_of(:user_id)::text AS api_keys;
 
--- name: write_api_key(id uuid, user_id uuid, aal text, name text, key_mac bytea, scopes text[], lifetime integer,
+-- name: write_api_key(id uuid, user_id uuid, session_id uuid, aal text, name text, key_mac bytea, scopes text[], lifetime integer,
 --                     acted_at timestamptz) -> row
-INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, created_at, expires_at, aal)
-VALUES (:id, :user_id, :name, :key_mac, :scopes, :acted_at, :acted_at + make_interval(secs => :lifetime), :aal)
+INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, created_at, expires_at, aal, provider_term)
+VALUES (:id, :user_id, :name, :key_mac, :scopes, :acted_at, :acted_at + make_interval(secs => :lifetime), :aal,
+        (SELECT s.provider_term FROM sessions AS s WHERE s.id = :session_id))
 RETURNING api_key_object(k) AS object;
 
 -- name: count_api_keys(user_id uuid) -> row
@@ -25,7 +26,7 @@ DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURN
 -- The key with the secret. Run it with the owner locked, or it may be removed meanwhile.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        verified.oldest AS oldest_factor_at, verified.has_second_step,
-       k.aal AS key_aal, k.expires_at AS key_expires_at,
+       k.aal AS key_aal, end_of(k) AS key_expires_at,
        k.user_id, k.id AS api_key_id, k.name, k.scopes, k.refreshes, k.counted_until,
        k.last_used_on IS NOT DISTINCT FROM (clock_timestamp() AT TIME ZONE 'UTC')::date AS is_used_today,
        object.user_object, memberships.member AS memberships, clock_timestamp() AS now
@@ -50,7 +51,7 @@ SELECT user_id, key_mac = ANY (:key_macs) AS is_right FROM api_keys WHERE id = :
 -- name: select_api_key(id uuid, key_macs bytea[])
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_expires_at?, expires_at?)
 -- The key with the secret, for POST /introspect.
-SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
+SELECT owner.*, k.aal AS key_aal, end_of(k) AS key_expires_at,
        k.user_id,
        k.scopes,
        floor(extract(epoch FROM k.created_at))::bigint AS created_at,
@@ -61,7 +62,7 @@ SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
 
 -- name: select_user_of_api_key(user_id uuid, api_key_id uuid, audience text, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_aal?, key_expires_at?)
-SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
+SELECT owner.*, k.aal AS key_aal, end_of(k) AS key_expires_at,
        object.user_object, memberships.member AS memberships
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id

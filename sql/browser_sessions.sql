@@ -5,13 +5,13 @@ SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 -- name: know_browser(session_id uuid, browser text)
 -- Call it after the user has passed every step.
 INSERT INTO known_networks (user_id, network, passed_at)
-SELECT user_id, :browser, now() FROM sessions WHERE id = :session_id AND ended_at IS NULL
+SELECT s.user_id, :browser, now() FROM sessions AS s WHERE s.id = :session_id AND end_of(s) IS NULL
 ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now();
 
 -- name: select_browser_session(token_hash bytea)
 --   -> row? (converted_at?, banned_until?, oldest_factor_at?, email?, phone?, name?, ended_at?,
 --     reauthenticated_at?, first_passkey_at?, opened_by?)
-SELECT s.id AS session_id, s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at,
+SELECT s.id AS session_id, s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at,
        s.reauthenticated_at, s.first_passkey_at, s.opened_by, methods_of(s) AS amr,
        u.id AS user_id, u.role, u.made_by, u.converted_at, u.banned_until, u.email, u.phone,
        name_of(u.user_metadata) AS name,
@@ -45,9 +45,9 @@ UPDATE browser_sessions
    SET site_expected_until = NULL
  WHERE session_id = :session_id AND site_expected_until > now();
 
--- name: select_opener(session_id uuid) -> row (factor_id?)
--- The methods and the factor that a session passes on to the sessions that it opens.
-SELECT methods_of(s) AS methods, s.factor_id FROM sessions AS s WHERE s.id = :session_id;
+-- name: select_opener(session_id uuid) -> row (factor_id?, provider_term?)
+-- The methods, the factor and the term that a session passes on to the sessions that it opens.
+SELECT methods_of(s) AS methods, s.factor_id, s.provider_term FROM sessions AS s WHERE s.id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz) -> row
 SELECT coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'),

@@ -30,9 +30,9 @@ SELECT s.id::text, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NUL
 -- `opened` counts the application sessions that end with it.
 SELECT s.id::text, s.user_id::text, s.user_agent, iso_8601(s.refreshed_at) AS refreshed_at,
        (SELECT count(*) FROM sessions AS o WHERE o.user_id = s.user_id AND o.opened_by = s.id
-                                             AND o.ended_at IS NULL) AS opened
+                                             AND end_of(o) IS NULL) AS opened
   FROM sessions AS s
- WHERE s.user_id = :user_id AND s.id = :id AND s.ended_at IS NULL;
+ WHERE s.user_id = :user_id AND s.id = :id AND end_of(s) IS NULL;
 
 -- name: list_messages_of(user_id uuid, most integer) -> rows (last_error?, response?)
 SELECT m.id::text, m.kind, m.recipient, iso_8601(m.created_at) AS created_at,

@@ -29,7 +29,7 @@ SELECT u.id, u.role, u.email, u.email_confirmed_at, u.phone, u.phone_confirmed_a
        (SELECT coalesce(jsonb_object_agg(o.id, jsonb_build_array(m.role, requirement_of(o))), '{}')
           FROM memberships AS m JOIN organizations AS o ON o.id = m.organization_id
          WHERE m.user_id = u.id AND o.ended_at IS NULL) AS memberships,
-       s.id AS session_id, s.aal, s.ended_at, s.factor_id, s.amr, clock_timestamp() AS now
+       s.id AS session_id, s.aal, end_of(s) AS ended_at, s.factor_id, s.amr, clock_timestamp() AS now
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
  WHERE u.id = :user_id;

@@ -27,7 +27,7 @@ SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
 --                                is_blocked boolean, session_id uuid)
--- An organization's provider is off until an owner has tried it. For its `enabled` and `disabled_at` see
+-- An organization's provider is off until an owner has tried it. For its `enabled`, and for `disabled_at`, see
 -- schema.sql.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
@@ -36,15 +36,13 @@ INSERT INTO identity_providers (
 ) VALUES (
   :id, :identifier, :name, :issuer, :discovery_url, :client_id, :client_secret, :acceptable_client_ids,
   :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist,
-  :enabled AND :organization_id IS NULL, CASE WHEN :organization_id IS NOT NULL THEN to_timestamp(0) END,
+  :enabled AND :organization_id IS NULL, to_timestamp(0),
   :organization_id, :member_role, :is_blocked, (SELECT s.by_key FROM sessions AS s WHERE s.id = :session_id)
 );
 
 -- name: select_provider_facts(id uuid) -> row? (organization_id?, tried_at?)
--- `ended_before` is the moment before which everything of its users ends while it is disabled.
 SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS version, domains_of(p) AS domains,
        p.organization_id, p.is_blocked, p.tried_at,
-       coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
        clock_timestamp() AS now
   FROM identity_providers AS p
@@ -61,15 +59,15 @@ SELECT EXISTS (SELECT
 -- An organization that ended with its last user leaves its provider to the janitor.
 SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
                                       WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL) AS enabled,
-       p.is_blocked, domains_of(p) AS domains, p.organization_id, p.member_role, p.by_key IS TRUE AS is_by_key
+       p.is_blocked, domains_of(p) AS domains, p.organization_id, p.member_role, p.term, p.by_key IS TRUE AS is_by_key
   FROM identity_providers AS p
  WHERE p.id = :id AND p.issuer = :issuer;
 
 -- name: update_identity_provider(id uuid, name text, issuer text, discovery_url text, client_id text,
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],
 --                                authorization_params jsonb, attribute_mapping jsonb,
---                                custom_claims_allowlist text[], enabled boolean, disabled_at timestamptz,
---                                is_blocked boolean, tried_at timestamptz, member_role text, session_id uuid,
+--                                custom_claims_allowlist text[], enabled boolean, is_blocked boolean,
+--                                tried_at timestamptz, member_role text, session_id uuid,
 --                                acted_at timestamptz)
 UPDATE identity_providers
    SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
@@ -77,8 +75,7 @@ UPDATE identity_providers
        authorization_params = :authorization_params, attribute_mapping = :attribute_mapping,
        custom_claims_allowlist = :custom_claims_allowlist,
        enabled = :enabled AND organization_id IS NULL, is_on = :enabled AND organization_id IS NOT NULL,
-       disabled_at = CASE WHEN organization_id IS NULL THEN :disabled_at ELSE coalesce(:disabled_at, to_timestamp(0)) END,
-       is_blocked = :is_blocked, tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at,
+       disabled_at = to_timestamp(0), is_blocked = :is_blocked, tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at,
        by_key = by_key OR (SELECT s.by_key FROM sessions AS s WHERE s.id = :session_id)
  WHERE id = :id;
 
@@ -100,7 +97,7 @@ DELETE FROM oauth_flows AS f USING identity_providers AS p WHERE p.id = :id AND 
 DELETE FROM identity_provider_adoptions WHERE provider_id = :id;
 
 -- name: remove_users_of_provider(id uuid, batch integer)
--- Deletes identities of a disabled provider whose users have nothing left to end.
+-- Deletes identities of a disabled provider.
 WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identities AS i
@@ -142,22 +139,32 @@ SELECT count(*) AS total
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE p.id = :id;
 
--- name: end_users_of_disabled_providers(batch integer, reason text)
--- Run when a provider is disabled, and by the janitor after an interruption. Users without anything from
--- before that moment are finished, and what they made since stays.
-WITH batch AS MATERIALIZED (
-  SELECT i.user_id, coalesce(p.disabled_at, p.updated_at) AS ended_before
-    FROM identity_providers AS p
-    JOIN identities AS i ON i.provider = provider_name(p)
-   WHERE NOT is_enabled(p) AND holds_anything(i.user_id, coalesce(p.disabled_at, p.updated_at))
+-- name: end_opened_by_provider(user_id uuid, provider_id uuid, reason text, acted_at timestamptz)
+-- What an earlier term of the provider opened is over, and ends in batches.
+SELECT end_opened_in(:user_id, ARRAY(SELECT p.term FROM identity_providers AS p WHERE p.id = :provider_id), :reason, :acted_at);
+
+-- name: end_what_is_over(batch integer, reason text)
+-- Ends what providers opened in terms that are over, of some users: after the act that ended a term, and by the
+-- janitor after an interruption.
+WITH present AS MATERIALIZED (
+  SELECT term FROM present_terms()
+), batch AS MATERIALIZED (
+  SELECT s.user_id FROM sessions AS s
+   WHERE s.provider_term IS NOT NULL AND s.ended_at IS NULL
+     AND NOT EXISTS (SELECT FROM present WHERE present.term = s.provider_term)
+   UNION
+  SELECT k.user_id FROM api_keys AS k
+   WHERE k.provider_term IS NOT NULL AND NOT EXISTS (SELECT FROM present WHERE present.term = k.provider_term)
+   UNION
+  SELECT c.user_id FROM authorization_codes AS c
+   WHERE c.provider_term IS NOT NULL AND c.session_id IS NULL
+     AND NOT EXISTS (SELECT FROM present WHERE present.term = c.provider_term)
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
      FOR UPDATE OF u
 )
-SELECT end_all_before(batch.ended_before, locked.id, :reason, clock_timestamp())
-  FROM locked
-  JOIN batch ON batch.user_id = locked.id;
+SELECT end_opened_in(locked.id, terms_over_of(locked.id), :reason, clock_timestamp()) FROM locked;
 
 -- name: select_closed_entrance(user_id uuid) -> row? (organization_id?)
 -- The provider that the sign-in page uses for the address of a user whom the provider may not sign in.

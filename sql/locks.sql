@@ -34,7 +34,7 @@ SELECT FROM sessions WHERE id = :session_id FOR NO KEY UPDATE;
 --     used_counter?, successor_counter?, echoes?)
 -- Locks a session to refresh it, and returns it as the previous holder of the lock left it.
 SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.resource,
-       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.first_passkey_at,
        s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
        (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
        methods_of(s) AS amr,
@@ -56,7 +56,7 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
 --     previous_secret_hash?, previous_secret_expires_at?, organization_id?, for_organization_id?)
 -- Like lock_session, for a session that a user gave a client. Also returns the client's settings.
 SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
-       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.first_passkey_at,
        s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
        (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
        methods_of(s) AS amr, floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,

@@ -20,16 +20,16 @@ SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.user_id, r
  WHERE r.code_hash = :code_hash AND r.client_id = :client_id AND r.user_id IS NOT NULL;
 
 -- name: list_sessions_of_grant(grant_id uuid) -> rows
-SELECT s.id, s.created_at FROM sessions AS s WHERE s.grant_id = :grant_id AND s.ended_at IS NULL;
+SELECT s.id, s.created_at FROM sessions AS s WHERE s.grant_id = :grant_id AND end_of(s) IS NULL;
 
 -- name: open_client_session(request_id uuid, grant_id uuid, auth_time timestamptz, ip inet, user_agent text,
 --                           with_organizations boolean, origin jsonb, acted_at timestamptz)
 --   -> row? (resource?, token_lifetime?, for_organization_id?)
 -- Run it with the user locked, so that concurrent requests cannot exceed the sessions of a grant.
 WITH opened AS (
-  INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, opened_by, grant_id, scopes,
-                        resource, organization_id, auth_time, created_at, refreshed_at)
-  SELECT r.user_id, 'oauth_client', :ip, :user_agent, s.aal, methods_of(s), s.factor_id, s.id, :grant_id,
+  INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, opened_by, provider_term,
+                        grant_id, scopes, resource, organization_id, auth_time, created_at, refreshed_at)
+  SELECT r.user_id, 'oauth_client', :ip, :user_agent, s.aal, methods_of(s), s.factor_id, s.id, s.provider_term, :grant_id,
          r.scopes, r.resource, r.organization_id, :auth_time, :acted_at, :acted_at
     FROM oauth_requests AS r
     JOIN sessions AS s ON s.id = r.session_id
@@ -65,7 +65,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 --            allowed_roles?, resources?, is_dynamic?, is_blocked?, organization_id?, for_organization_id?, amr?)
 -- The session that a user gave a client, and the client.
 SELECT owner.*, u.app_metadata::jsonb,
-       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.first_passkey_at,
        s.resource, s.scopes, s.amr, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
        c.organization_id, s.organization_id AS for_organization_id, memberships.member AS memberships,
        u.email_proved, u.phone_proved, object.user_object
@@ -86,7 +86,7 @@ SELECT s.user_id
  WHERE s.id = :session_id AND g.client_id = :client_id;
 
 -- name: select_client_session(session_id uuid) -> row? (email?, ended_at?)
-SELECT s.user_id, u.email, s.ended_at, clock_timestamp() AS now
+SELECT s.user_id, u.email, end_of(s) AS ended_at, clock_timestamp() AS now
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
  WHERE s.id = :session_id;

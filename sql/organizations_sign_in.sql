@@ -76,6 +76,13 @@ SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = 
  ORDER BY m.user_id
  LIMIT :most;
 
+-- name: list_identities_at_organization(user_id uuid, organization_id uuid) -> rows (member_role?)
+SELECT i.provider, i.created_at, p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains
+  FROM identities AS i
+  JOIN identity_providers AS p ON i.provider = provider_name(p)
+ WHERE i.user_id = :user_id AND p.organization_id = :organization_id
+ ORDER BY i.created_at, p.id;
+
 -- name: keep_membership(user_id uuid, organization_id uuid, provider_id uuid)
 -- The last owner's membership stays when the provider that added it is deleted.
 UPDATE memberships SET provider_id = NULL
@@ -94,13 +101,13 @@ SELECT d.organization_id, o.slug, o.name, d.domain, d.token
  LIMIT :most;
 
 -- name: disable_providers_of_organization(organization_id uuid, acted_at timestamptz)
--- Run when the organization ends. What the providers' users have from before ends, too.
-UPDATE identity_providers SET is_on = false, disabled_at = :acted_at, updated_at = :acted_at
+-- Run when the organization ends.
+UPDATE identity_providers SET is_on = false, updated_at = :acted_at
  WHERE organization_id = :organization_id AND is_on;
 
 -- name: disable_providers_of_ended_organizations(batch integer)
 -- The deletion of the last user ends an organization without this.
-UPDATE identity_providers AS p SET is_on = false, disabled_at = o.ended_at, updated_at = now()
+UPDATE identity_providers AS p SET is_on = false, updated_at = now()
   FROM organizations AS o
  WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL AND p.is_on
    AND p.id = ANY (ARRAY(SELECT on_still.id
@@ -115,7 +122,7 @@ WITH batch AS MATERIALIZED (
     FROM identities AS i
     JOIN identity_providers AS p ON i.provider = provider_name(p)
     JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NOT NULL
-   WHERE NOT p.is_on AND NOT holds_anything(i.user_id, p.disabled_at)
+   WHERE NOT p.is_on
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id

@@ -16,7 +16,7 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
        u.invited_at,
        u.user_metadata::jsonb, u.app_metadata::jsonb,
        u.first_factor_at, verified.oldest AS oldest_factor_at, verified.has_second_step,
-       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.reauthenticated_at,
+       s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.reauthenticated_at,
        s.factor_proved_at, s.code_given_at, s.first_passkey_at, s.opened_by, s.resource, s.amr,
        -- Nodes of 0.7.0 do not write `by_key`: a key's password or address then makes the session the key's.
        (s.id IS NOT NULL AND coalesce(s.by_key, u.password_by_key OR u.email = u.email_by_key OR u.phone = u.phone_by_key))

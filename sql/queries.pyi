@@ -146,7 +146,7 @@ def list_api_keys(on: Runner, /, *, user_id: str | None) -> ListApiKeys: ...
 class WriteApiKey(NamedTuple):
     object: Any
 
-def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, aal: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey: ...
+def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, aal: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey: ...
 
 class CountApiKeys(NamedTuple):
     total: int
@@ -283,7 +283,7 @@ class ListAuditActions(NamedTuple):
 
 def list_audit_actions(on: Runner, /) -> list[ListAuditActions]: ...
 
-def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, by_key: bool | None, network: str | None) -> int: ...
+def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, provider_term: str | None, by_key: bool | None, network: str | None) -> int: ...
 
 class SelectAuthorizationCode(NamedTuple):
     user_id: str
@@ -292,6 +292,8 @@ class SelectAuthorizationCode(NamedTuple):
     session_id: str | None
     opened_by: str | None
     provider: str | None
+    provider_term: str | None
+    is_over: bool
     authenticated_at: datetime | None
     expires_at: datetime
     is_by_key: bool
@@ -408,6 +410,7 @@ def meet_site(on: Runner, /, *, session_id: str | None) -> int: ...
 class SelectOpener(NamedTuple):
     methods: Any
     factor_id: str | None
+    provider_term: str | None
 
 def select_opener(on: Runner, /, *, session_id: str | None) -> SelectOpener: ...
 
@@ -970,7 +973,6 @@ class SelectProviderFacts(NamedTuple):
     organization_id: str | None
     is_blocked: bool
     tried_at: datetime | None
-    ended_before: datetime
     has_identities: bool
     now: datetime
 
@@ -987,11 +989,12 @@ class SelectProviderOfIssuer(NamedTuple):
     domains: list[str]
     organization_id: str | None
     member_role: str | None
+    term: str
     is_by_key: bool
 
 def select_provider_of_issuer(on: Runner, /, *, id: str | None, issuer: str | None) -> SelectProviderOfIssuer | None: ...
 
-def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None, is_blocked: bool | None, tried_at: datetime | str | None, member_role: str | None, session_id: str | None) -> int: ...
+def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, is_blocked: bool | None, tried_at: datetime | str | None, member_role: str | None, session_id: str | None) -> int: ...
 
 def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
 
@@ -1022,7 +1025,9 @@ class CountUsersOfProvider(NamedTuple):
 
 def count_users_of_provider(on: Runner, /, *, id: str | None) -> CountUsersOfProvider: ...
 
-def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason: str | None) -> int: ...
+def end_opened_by_provider(on: Runner, /, *, user_id: str | None, provider_id: str | None, reason: str | None) -> int: ...
+
+def end_what_is_over(on: Runner, /, *, batch: int | None, reason: str | None) -> int: ...
 
 class SelectClosedEntrance(NamedTuple):
     identifier: str
@@ -2107,6 +2112,15 @@ class ListMembersOfProvider(NamedTuple):
 
 def list_members_of_provider(on: Runner, /, *, provider_id: str | None, most: int | None) -> list[ListMembersOfProvider]: ...
 
+class ListIdentitiesAtOrganization(NamedTuple):
+    provider: str
+    created_at: datetime
+    member_role: str | None
+    enabled: bool
+    domains: list[str]
+
+def list_identities_at_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> list[ListIdentitiesAtOrganization]: ...
+
 def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> int: ...
 
 class ListDomainsToLookUp(NamedTuple):
@@ -2462,7 +2476,7 @@ class InsertSession(NamedTuple):
     user_object: str
     memberships: str
 
-def insert_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, aal: str | None, amr: Any | None, factor_id: str | None, opened_by: str | None, reauthenticated_at: datetime | str | None, factor_proved_at: datetime | str | None, by_key: bool | None, ip: str | None, user_agent: str | None) -> InsertSession: ...
+def insert_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, aal: str | None, amr: Any | None, factor_id: str | None, opened_by: str | None, reauthenticated_at: datetime | str | None, factor_proved_at: datetime | str | None, by_key: bool | None, provider_term: str | None, ip: str | None, user_agent: str | None) -> InsertSession: ...
 
 class RaiseSession(NamedTuple):
     session_id: str
@@ -2774,6 +2788,11 @@ class ListAdditions(NamedTuple):
     now: datetime
 
 def list_additions(on: Runner, /, *, user_id: str | None) -> list[ListAdditions]: ...
+
+class ListAddedSince(NamedTuple):
+    type: str
+
+def list_added_since(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> list[ListAddedSince]: ...
 
 class ListWaysToSignIn(NamedTuple):
     id: str

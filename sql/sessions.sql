@@ -40,7 +40,7 @@ SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'method', s.met
                                                      'created_at', s.created_at,
                                                      'refreshed_at', s.refreshed_at)), '[]')
           FROM sessions AS s
-         WHERE s.user_id = :user_id AND s.grant_id IS NULL AND s.ended_at IS NULL) AS sessions,
+         WHERE s.user_id = :user_id AND s.grant_id IS NULL AND end_of(s) IS NULL) AS sessions,
        EXISTS (SELECT
                  FROM known_networks AS n
                 WHERE n.user_id = :user_id AND n.network IN (:network, :browser) AND n.passed_at IS NOT NULL)
@@ -65,11 +65,11 @@ SELECT iso_8601(admin_since) AS admin_since FROM users WHERE id = :id;
 
 -- name: insert_session(session_id uuid, user_id uuid, method text, aal text, amr jsonb, factor_id uuid,
 --                      opened_by uuid, reauthenticated_at timestamptz, factor_proved_at timestamptz, by_key boolean,
---                      ip inet, user_agent text, audience text, with_organizations boolean, acted_at timestamptz) -> row
+--                      provider_term uuid, ip inet, user_agent text, audience text, with_organizations boolean, acted_at timestamptz) -> row
 INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
-                      factor_proved_at, by_key, ip, user_agent, created_at, refreshed_at, counted_until)
+                      factor_proved_at, by_key, provider_term, ip, user_agent, created_at, refreshed_at, counted_until)
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
-        :factor_proved_at, :by_key, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
+        :factor_proved_at, :by_key, :provider_term, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
 RETURNING counter,
           (SELECT object.user_object
              FROM users AS u

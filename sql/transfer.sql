@@ -69,7 +69,8 @@ INSERT INTO api_keys
 SELECT made.*
   FROM jsonb_array_elements(:api_keys -> 'api_keys') AS key
  CROSS JOIN jsonb_populate_record(
-         NULL::api_keys, jsonb_build_object('refreshes', 0, 'counted_until', now()) || key) AS made
+         NULL::api_keys, jsonb_build_object('refreshes', 0, 'counted_until', now()) || key
+           || jsonb_build_object('provider_term', term_of_identity((key ->> 'user_id')::uuid))) AS made
 ON CONFLICT DO NOTHING;
 
 -- name: export_users(after uuid, page_size integer) -> rows (factors?, api_keys?)

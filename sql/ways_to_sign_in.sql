@@ -23,6 +23,23 @@ SELECT added.id::text, added.type, added.label, added.added_at, clock_timestamp(
   ) AS added
  ORDER BY added.added_at, added.id;
 
+-- name: list_added_since(user_id uuid, moment timestamptz) -> rows
+-- The kinds of what a user has got since a moment that signs in, or acts for the user.
+SELECT DISTINCT added.type
+  FROM (SELECT 'password' AS type, password_set_at AS added_at FROM users WHERE id = :user_id AND password_hash IS NOT NULL
+         UNION ALL
+        SELECT way.type, way.added_at FROM identities AS i CROSS JOIN LATERAL way_of(i) AS way WHERE i.user_id = :user_id
+         UNION ALL
+        SELECT factor_type, verified_at FROM factors WHERE user_id = :user_id AND verified_at IS NOT NULL
+         UNION ALL
+        SELECT 'recovery_codes', created_at FROM recovery_codes WHERE user_id = :user_id
+         UNION ALL
+        SELECT 'grant', granted_at FROM oauth_grants WHERE user_id = :user_id
+         UNION ALL
+        SELECT 'api_key', created_at FROM api_keys WHERE user_id = :user_id) AS added
+ WHERE added.added_at > :moment
+ ORDER BY added.type;
+
 -- name: list_ways_to_sign_in(user_id uuid, ids text[]) -> rows
 SELECT id::text, provider FROM identities WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 

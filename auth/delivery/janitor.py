@@ -17,7 +17,7 @@ from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import notices
 from auth.rules import organizations
-from auth.rules.ends import Reason, what_ends
+from auth.rules.ends import ProviderReason, what_ends
 from auth.rules.messages import address_of_notices
 from sql import Database, acts, queries
 
@@ -68,10 +68,10 @@ def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
     # Finish what an interruption or a change of the settings has left.
-    reason: Reason = "provider_disabled"
+    reason: ProviderReason = "provider_disabled"
     lost_access = asdict(what_ends("access_lost", has_session=True))
     clean(db, [queries.disable_providers_of_ended_organizations])
-    clean(db, [partial(queries.end_users_of_disabled_providers, reason=reason)])
+    clean(db, [partial(queries.end_what_is_over, reason=reason)])
     for end in (queries.end_access_of_documents, queries.end_members_of_ended_organizations):
         clean(db, [partial(end, **lost_access)])
     clean(db)

@@ -69,6 +69,9 @@ _SAMPLE = {
     "remaining": 9,
     "replaced": True,
     "lacks_step": True,
+    "added": ["passkey", "password"],
+    "sign_in": "joins",
+    "by_mailbox_alone": True,
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
 }
@@ -81,7 +84,10 @@ _FORMATS: dict[str, Callable[[Any], object]] = {
     "application": names.application,
     "organization": names.organization,
 }
-_UNFORMATTED = ("inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times")
+_UNFORMATTED = (
+    "inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times",
+    "added", "sign_in", "by_mailbox_alone",
+)  # fmt: skip
 _SLUG = re.compile("[a-z0-9-]{1,63}")
 _OPTIONS: dict[str, Any] = {
     "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True, "cache_size": -1,

@@ -1,10 +1,12 @@
 """Ends what a user holds. auth/rules/ends.py has the size of each reason."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TypedDict, cast
 
-from auth.rules.ends import Reason, what_ends
-from sql import queries
+from auth.core.text.names import PREFIX
+from auth.rules.ends import ProviderReason, Reason, what_ends
+from sql import Database, queries
 from sql.acts import Act
 
 
@@ -35,6 +37,28 @@ def end_and_void(act: Act, user_id: str, session_id: str | None, reason: Reason)
     """End what a reason ends of a locked user, like `end`, and void the user's links and codes."""
     ending = of(reason, has_session=session_id is not None)
     queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=True)
+
+
+def end_with_identities(act: Act, user_id: str, providers: Iterable[str]) -> None:
+    """End what customers' providers opened for a locked user who has lost the identities there (rule 21).
+
+    `providers` are the names of identities, of any kind.
+    """
+    reason: ProviderReason = "provider_lost"
+    for name in providers:
+        if name.startswith(PREFIX):
+            id = name.removeprefix(PREFIX)
+            queries.end_opened_by_provider(act, user_id=user_id, provider_id=id, reason=reason)
+
+
+def end_what_is_over(db: Database, batch: int = 200) -> None:
+    """End what customers' providers opened before they were turned off, which gives no token already.
+
+    Of many users in batches, each a transaction. Raises `psycopg2.Error`.
+    """
+    reason: ProviderReason = "provider_disabled"
+    while queries.end_what_is_over(db, batch=batch, reason=reason) == batch:
+        pass
 
 
 def end_refused_sessions(act: Act, user_id: str) -> None:

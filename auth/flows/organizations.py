@@ -1,6 +1,6 @@
-"""Effects of organizations elsewhere: the user object of a session, its claim, and the deletion of a user.
+"""Organizations elsewhere: the user object of a session, its claim, notices to owners, and the audit log.
 
-Everything else about organizations is in auth/extensions/organizations.
+Memberships are in memberships.py, everything else about organizations in auth/extensions/organizations.
 """
 
 import json
@@ -11,8 +11,6 @@ from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
 from auth.delivery import notices
-from auth.flows import ends
-from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.rules import organizations
 from auth.rules.levels import Aal
@@ -20,13 +18,12 @@ from auth.rules.organizations import OWNER, Membership
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
-from sql import acts, queries
+from sql import queries
 from sql.acts import Act
 
 OrganizationFacts: TypeAlias = "queries.SelectOrganizationFacts"
 
 CLAIM = "organizations"
-_BATCH = 100
 
 
 class Member(NamedTuple):
@@ -137,84 +134,6 @@ def facts_of(
     return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
 
 
-def remove_member(act: Act, organization: OrganizationFacts, user_id: str) -> None:
-    """Remove a locked user, whom the facts are about, from a locked organization, with what ends then."""
-    if _end_membership(act, user_id, organization.id):
-        _record_removed(act, organization, user_id)
-
-
-def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: str | None = None) -> bool:
-    """End a membership, the invitations that the user sent there, and the sessions of applications that need
-    it (rule 49). With a provider, end only a membership that it added. Return whether there was one.
-    """
-    ids = {"user_id": user_id, "organization_id": organization_id}
-    if queries.remove_membership(act, **ids, provider_id=provider_id) is None:
-        return False
-    queries.withdraw_invitations_by(act, **ids)
-    ends.end_refused_sessions(act, user_id)
-    return True
-
-
-def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
-    """End some memberships that a provider added, and return whether there are more.
-
-    The last owner's stays, as one that no provider added.
-    """
-    members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
-    for member in members:
-        user_id, id = member.user_id, member.organization_id
-        with acts.on(asked.db, user_id) as act:
-            act.lock_organizations([id])
-            organization = facts_of(act, id, user_id)
-            if organization and organizations.is_last_owner(organization.role, organization.other_owners):
-                queries.keep_membership(act, user_id=user_id, organization_id=id, provider_id=provider_id)
-            elif _end_membership(act, user_id, id, provider_id) and organization:
-                _record_removed(act, organization, user_id)
-    return len(members) == _BATCH
-
-
-def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
-    """Add a locked user to the organization whose provider signs the user in (rule 46).
-
-    A member keeps the role, and a user in fifty stays out.
-    """
-    organization = facts_of(act, organization_id, user.id)
-    number = queries.count_memberships(act, user_id=user.id).total
-    if organization is None or organization.role or organizations.is_in_fifty(number):
-        return
-    ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
-    queries.add_by_provider(act, **ids, role=role)
-    record_added(act, organization, user, role, "provider")
-
-
-def leave_all(asked: Asked, act: Act, user_id: str) -> None:
-    """Take a locked user out of all organizations, before the user is deleted.
-
-    Refuse for the last owner of an organization with other members (rule 48); one without others ends.
-    """
-    if not is_on(asked.settings):
-        return
-    ids = [row.id for row in queries.list_memberships(act, user_id=user_id)]
-    if not ids:
-        return
-    act.lock_organizations(ids)
-    for id in sorted(ids):
-        organization = facts_of(act, id, user_id)
-        if organization is None:
-            continue
-        effect = organizations.what_deletion_does(
-            organization.role, organization.members, organization.other_owners
-        )
-        if effect == "refuse" and asked.actor != "service_role":
-            raise ApiError("last_owner")
-        if effect == "end":
-            refuse_key(asked, act, id)
-            queries.end_organization(act, id=id)
-            record(act, "organization_ended", organization, event="organization.deleted")
-        else:
-            _record_removed(act, organization, user_id)
-
-
 def tell_owners(
     asked: Asked,
     act: Act,
@@ -249,39 +168,6 @@ def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
             "insufficient_permissions",
             "role: must not be owner where a domain is proved or a provider is connected",
         )
-
-
-def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
-    """Take a locked user out of the organizations that a thief may have joined by invitation in the last
-    seven days. Return the short names.
-
-    The last owner stays (rule 48). Roles that the user gave stay, too.
-    """
-    if not is_on(asked.settings):
-        return []
-    memberships = queries.list_memberships(act, user_id=user_id)
-    recent = [each.id for each in memberships if organizations.is_taken_back(each)]
-    if recent:
-        act.lock_organizations(recent)
-    slugs = []
-    for id in recent:
-        organization = facts_of(act, id, user_id)
-        if organization and not organizations.is_last_owner(organization.role, organization.other_owners):
-            remove_member(act, organization, user_id)
-            slugs.append(organization.slug)
-    return sorted(slugs)
-
-
-def record_added(
-    act: Act, organization: OrganizationFacts, user: PersonFacts, role: str, added_by: str
-) -> None:
-    member = Member(user.id, user.email, role)
-    record(act, "membership_added", organization, member, event="membership.created", added_by=added_by)
-
-
-def _record_removed(act: Act, organization: OrganizationFacts, user_id: str) -> None:
-    member = Member(user_id, organization.email, organization.role)
-    record(act, "membership_removed", organization, member, event="membership.deleted")
 
 
 def record(

@@ -6,7 +6,8 @@ from typing import Literal, get_args
 # alone: the session, which only ran out. this: the session, those that it opened for applications, and those
 # that these opened in turn. others: all sessions but those. everything: all sessions but the one of the act,
 # with API keys and grants.
-Size = Literal["alone", "this", "others", "everything"]
+# provider: what a customer's provider opened, API keys included, and what that opened in turn.
+Size = Literal["alone", "this", "others", "provider", "everything"]
 _Alone = Literal["too_many_sessions"]
 _This = Literal[
     "logout",
@@ -33,14 +34,16 @@ _Everything = Literal[
     "banned",
     "restored",
     "address_proved",
-    "provider_disabled",
     "promoted",
 ]
 Reason = _Alone | _This | _Others | _Everything
-SIZES: dict[Reason, Size] = {
+# The provider was turned off or deleted, or has another issuer; or the user has lost it.
+ProviderReason = Literal["provider_disabled", "provider_lost"]
+SIZES: dict[Reason | ProviderReason, Size] = {
     **dict.fromkeys(get_args(_Alone), "alone"),
     **dict.fromkeys(get_args(_This), "this"),
     **dict.fromkeys(get_args(_Others), "others"),
+    **dict.fromkeys(get_args(ProviderReason), "provider"),
     **dict.fromkeys(get_args(_Everything), "everything"),
 }
 
@@ -71,4 +74,6 @@ def what_ends(reason: Reason, *, has_session: bool) -> End:
         return End(reason=reason, reach="all", keys_up_to="aal2", with_grants=True)
     if reason == "factor_added":
         return End(reason=reason, reach="all", keys_up_to="aal1")
-    return End(reason=reason, reach=size if has_session else "all")
+    if size == "provider" or not has_session:
+        return End(reason=reason, reach="all")
+    return End(reason=reason, reach=size)

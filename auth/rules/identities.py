@@ -5,7 +5,6 @@ The provider of an identity signs in the user who has its subject: a constraint 
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Literal, Protocol
 
 from auth.rules.refusals import Refusal
@@ -78,7 +77,7 @@ def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Re
 
 def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | None:
     """A user removes the identity of an organization's provider after leaving, or without having joined
-    (`has_left`), but not in a session that it opened, which turning it off would not end any more.
+    (`has_left`), but not in a session that it opened: removing it would end that.
     """
     return None if has_left and not is_own_session else "customer.manual_linking_disabled"
 
@@ -104,7 +103,7 @@ def problem_of_key(provider: IdentityProvider, changes: Mapping[str, object]) ->
 
 
 def refusal_of_key(turned: Turned, *, has_administrators: bool) -> Refusal | None:
-    """A key does nothing to administrators: turning a provider off ends everything of its users (rule 6)."""
+    """A key does nothing to administrators: turning a provider off ends what it opened for them (rule 6)."""
     return "target.insufficient_permissions" if turned and has_administrators else None
 
 
@@ -114,17 +113,6 @@ def turned(provider: IdentityProvider, *, is_enabled: bool, is_blocked: bool) ->
         return None if provider.enabled else "provider_enabled"
     is_newly_blocked = is_blocked and not provider.is_blocked
     return "provider_disabled" if provider.enabled or is_newly_blocked else None
-
-
-def disabled_at(
-    turned: Turned, *, is_enabled: bool, ended_before: datetime, now: datetime
-) -> datetime | None:
-    """When a provider was disabled: everything of its users from before that ends. Another change of a
-    disabled provider ends nothing more.
-    """
-    if is_enabled:
-        return None
-    return now if turned else ended_before
 
 
 def domain_of(email: str | None) -> str:

@@ -25,6 +25,9 @@ _KEPT_WITHOUT_RECORD = timedelta(days=14)
 OWNER, ADMIN, MEMBER = "owner", "admin", "member"
 # None is no member.
 Role = str | None
+# Whether the organization's sign-in opens the account of a former member, and makes the user a member again.
+# It is `lost` if it opened the account before.
+SignInAfter = Literal["none", "lost", "opens", "joins"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,15 @@ class OrganizationProvider(Protocol):
     def is_blocked(self) -> bool: ...
     @property
     def tried_at(self) -> datetime | None: ...
+
+
+class IdentityAtOrganization(Protocol):
+    """A row with an identity of a user at an organization's provider, which may add members."""
+
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def member_role(self) -> str | None: ...
 
 
 class Invitation(Protocol):
@@ -127,6 +139,23 @@ def is_last_owner(role: Role, other_owners: int) -> bool:
 def loses_invitations(before: Role, after: Role) -> bool:
     """Rule 49: a membership that is lost or lowered takes the invitations that its user sent."""
     return manages(before) and _rank(after) < _rank(before)
+
+
+def is_moved(account_created_at: datetime, identity_created_at: datetime) -> bool:
+    """Rule 49: whether an account is older than its identity at the organization's provider, which then goes
+    with the membership. A provider that made the account made both at one moment.
+    """
+    return account_created_at < identity_created_at
+
+
+def sign_in_after(kept: Iterable[IdentityAtOrganization], *, has_lost: bool) -> SignInAfter:
+    """What the organization's sign-in does for a former member who kept these identities."""
+    enabled = [identity for identity in kept if identity.enabled]
+    if any(identity.member_role for identity in enabled):
+        return "joins"
+    if enabled:
+        return "opens"
+    return "lost" if has_lost else "none"
 
 
 def refusal_of_invitation(actor: Role, before: Role, after: str, invitations: int) -> Refusal | None:

@@ -11,7 +11,7 @@ from auth.rules.users import AddressKind, Person, User, is_banned
 
 class AuthorizationCode(Protocol):
     """A row with a code of RFC 7636. `session_id` is the session that it opened, `opened_by` one on our pages
-    that has issued it for an application.
+    that has issued it for an application. `is_over` if its customer's provider was turned off since.
     """
 
     @property
@@ -20,6 +20,8 @@ class AuthorizationCode(Protocol):
     def session_id(self) -> str | None: ...
     @property
     def opened_by(self) -> str | None: ...
+    @property
+    def is_over(self) -> bool: ...
 
 
 def refusal_of_password(
@@ -57,14 +59,16 @@ def verdict_on_code(
     is_right: bool,
     policy: Policy,
 ) -> "Refusal | Literal['reused'] | None":
-    """Refuse an unknown or expired code, and one whose `opener`, the session that issued it, has ended.
+    """Refuse an unknown or expired code, and one whose `opener`, the session that issued it, has ended, or
+    whose provider was turned off.
 
     `is_right` if the verifier matches. A second use ends the session of the first one (rule 19).
     """
     if code is None or user is None or code.expires_at <= user.now:
         return "flow_state_not_found"
     is_used = code.session_id is not None
-    if not is_used and code.opened_by is not None and end_of_session(user, opener, policy):
+    has_lost_opener = code.opened_by is not None and end_of_session(user, opener, policy) is not None
+    if not is_used and (has_lost_opener or code.is_over):
         return "flow_state_not_found"
     if not is_right:
         return "bad_code_verifier"

@@ -46,34 +46,22 @@ BEGIN
 END
 $$;
 
--- Ends everything of a user, links and codes included, from before a moment, and the sessions for
--- applications that these sessions have opened since. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION end_all_before(
-  earlier timestamptz, owner uuid, reason text, moment timestamptz
-) RETURNS void
+-- Ends what providers opened in these terms: sessions with their codes and approved requests, and API keys. A
+-- session that one of these has opened has the same term. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_opened_in(owner uuid, terms uuid[], reason text, moment timestamptz) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL AND created_at < earlier;
-  DELETE FROM oauth_requests
-   WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL AND created_at < earlier;
-  DELETE FROM api_keys WHERE user_id = owner AND created_at < earlier;
-  DELETE FROM oauth_grants WHERE user_id = owner AND granted_at < earlier;
-  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
-  DELETE FROM organization_invitations WHERE invited_by = owner AND created_at < earlier;
-  UPDATE sessions SET ended_at = moment, end_reason = end_all_before.reason
-   WHERE user_id = owner AND ended_at IS NULL AND id IN (
-    WITH RECURSIVE own (id) AS (
-      SELECT id FROM sessions WHERE user_id = owner AND created_at < earlier UNION
-      SELECT s.id FROM sessions AS s JOIN own ON s.opened_by = own.id WHERE s.user_id = owner)
-    SELECT id FROM own);
-  UPDATE users
-     SET new_email = CASE WHEN email_change_sent_at >= earlier THEN new_email END,
-         email_change_sent_at = CASE WHEN email_change_sent_at >= earlier THEN email_change_sent_at END,
-         new_phone = CASE WHEN phone_change_sent_at >= earlier THEN new_phone END,
-         phone_change_sent_at = CASE WHEN phone_change_sent_at >= earlier THEN phone_change_sent_at END
-   WHERE id = owner AND least(email_change_sent_at, phone_change_sent_at) < earlier;
-  DELETE FROM one_time_tokens
-   WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
+  DELETE FROM authorization_codes AS c
+   WHERE c.user_id = owner AND c.session_id IS NULL
+     AND (c.provider_term = ANY (terms)
+          OR EXISTS (SELECT FROM sessions AS s WHERE s.id = c.opened_by AND s.provider_term = ANY (terms)));
+  DELETE FROM oauth_requests AS r
+   USING sessions AS s
+   WHERE r.user_id = owner AND r.opened_session_id IS NULL
+     AND s.id = r.session_id AND s.provider_term = ANY (terms);
+  DELETE FROM api_keys WHERE user_id = owner AND provider_term = ANY (terms);
+  UPDATE sessions SET ended_at = moment, end_reason = end_opened_in.reason
+   WHERE user_id = owner AND ended_at IS NULL AND provider_term = ANY (terms)
 $$;
 
 -- Ends the sessions of clients that refuse the user, so that they stay ended when a role or a membership

@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION caller_facts(owner uuid, session_id uuid) RETURNS TAB
 )
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT u.*, s.method, s.aal, s.created_at, s.refreshed_at, s.ended_at, s.first_passkey_at
+  SELECT u.*, s.method, s.aal, s.created_at, s.refreshed_at, end_of(s), s.first_passkey_at
     FROM user_facts(owner) AS u
     LEFT JOIN sessions AS s ON s.id = caller_facts.session_id AND s.user_id = owner
 $$;

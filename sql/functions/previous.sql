@@ -1,4 +1,4 @@
--- Only nodes of 0.7.0 call these functions, which have its text. They go with the release after this one.
+-- Only nodes of 0.7.0 and 0.7.1 call these functions, which have the newest text. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
 -- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
@@ -50,4 +50,34 @@ CREATE OR REPLACE FUNCTION may_be_keys_holder(origin jsonb, u users) RETURNS boo
 AS $$
   SELECT CASE WHEN is_of_key(origin) OR origin ->> 'actor' NOT IN ('service_role', 'command')
                 AND (u.password_by_key OR u.email = u.email_by_key OR u.phone = u.phone_by_key) THEN true END
+$$;
+
+-- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
+-- sessions have opened since. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_all_before(
+  earlier timestamptz, owner uuid, reason text, moment timestamptz
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL AND created_at < earlier;
+  DELETE FROM oauth_requests
+   WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL AND created_at < earlier;
+  DELETE FROM api_keys WHERE user_id = owner AND created_at < earlier;
+  DELETE FROM oauth_grants WHERE user_id = owner AND granted_at < earlier;
+  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
+  DELETE FROM organization_invitations WHERE invited_by = owner AND created_at < earlier;
+  UPDATE sessions SET ended_at = moment, end_reason = end_all_before.reason
+   WHERE user_id = owner AND ended_at IS NULL AND id IN (
+    WITH RECURSIVE own (id) AS (
+      SELECT id FROM sessions WHERE user_id = owner AND created_at < earlier UNION
+      SELECT s.id FROM sessions AS s JOIN own ON s.opened_by = own.id WHERE s.user_id = owner)
+    SELECT id FROM own);
+  UPDATE users
+     SET new_email = CASE WHEN email_change_sent_at >= earlier THEN new_email END,
+         email_change_sent_at = CASE WHEN email_change_sent_at >= earlier THEN email_change_sent_at END,
+         new_phone = CASE WHEN phone_change_sent_at >= earlier THEN new_phone END,
+         phone_change_sent_at = CASE WHEN phone_change_sent_at >= earlier THEN phone_change_sent_at END
+   WHERE id = owner AND least(email_change_sent_at, phone_change_sent_at) < earlier;
+  DELETE FROM one_time_tokens
+   WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
 $$;

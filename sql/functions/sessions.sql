@@ -17,13 +17,13 @@ $$;
 CREATE OR REPLACE FUNCTION is_live(s sessions, lifetime integer, timebox integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT s.ended_at IS NULL AND session_expired(s, lifetime, timebox) IS NOT TRUE
+  SELECT end_of(s) IS NULL AND session_expired(s, lifetime, timebox) IS NOT TRUE
 $$;
 
 CREATE OR REPLACE FUNCTION is_live(k api_keys) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT coalesce(k.expires_at > now(), true)
+  SELECT coalesce(end_of(k) > now(), true)
 $$;
 
 -- The user's own live sessions, without those of applications.

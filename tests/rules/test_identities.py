@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from auth.rules.identities import (
-    disabled_at,
     problem_of_key,
     problem_without_secret,
     refusal_of_customer,
@@ -14,7 +13,7 @@ from auth.rules.identities import (
     refusal_of_unlinking,
     turned,
 )
-from tests.rules.facts import HOUR, NOW, Person
+from tests.rules.facts import Person
 
 
 @dataclass(frozen=True)
@@ -66,19 +65,6 @@ def test_owner_tries_a_provider_that_is_off_unless_the_operator_has_disabled_it(
 )
 def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refusal):
     assert refusal == refusal_of_customers_user(user, EXAMPLE, is_linked=is_linked, is_adopted=is_adopted)
-
-
-@pytest.mark.parametrize(
-    ("entry", "is_enabled", "moment"),
-    [
-        ("provider_disabled", False, NOW),
-        (None, False, NOW - HOUR),
-        ("provider_enabled", True, None),
-        (None, True, None),
-    ],
-)
-def test_provider_that_is_disabled_again_ends_nothing_more(entry, is_enabled, moment):
-    assert disabled_at(entry, is_enabled=is_enabled, ended_before=NOW - HOUR, now=NOW) == moment
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,13 @@ def test_password_signs_in(sentence, user, facts, refusal):
         ("A code is good while the session is that issued it.", FRESH, {}, None),
         ("And no longer.", ENDED, {}, "flow_state_not_found"),
         ("A second use is told, even after that session.", ENDED, {"session_id": "a session"}, "reused"),
+        ("Turning its provider off ends it.", None, {"is_over": True}, "flow_state_not_found"),
+        ("A second use is told, even then.", None, {"is_over": True, "session_id": "a session"}, "reused"),
     ],
 )
 def test_code_signs_in(sentence, opener, facts, verdict):
     row: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
+    row["is_over"] = False
     code: Any = SimpleNamespace(**row | facts, opened_by=opener and "a browser")
     others = {"is_right": code.is_right, "policy": POLICY}
     assert sign_in.verdict_on_code(code, code.user, opener, **others) == verdict

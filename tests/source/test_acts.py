@@ -17,7 +17,7 @@ OTHER_LOCKS = {
     "end_lost_access": "a batch, of a set",
     "end_access_of_documents": "a batch, of a set",
     "end_members_of_ended_organizations": "a batch, of a set",
-    "end_users_of_disabled_providers": "a batch, of a set",
+    "end_what_is_over": "a batch, of a set",
     "remove_users_of_provider": "a batch, of a set",
     "remove_users_of_ended_providers": "a batch, of a set",
     "make_way": "a batch of an import, of a set",

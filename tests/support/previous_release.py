@@ -1,24 +1,32 @@
-"""What nodes of the previous release need of sql/functions while they serve beside new ones.
+"""What nodes of the previous releases need of sql/functions while they serve beside new ones.
 
 `python -m tests.support.previous_release` moves every function that only they call to sql/functions/previous.sql, with
-the text of that release, and deletes every function that nobody calls. It prints what a migration has to drop.
+the text of the newest of these releases, and deletes every function that nobody calls. It prints what a migration has to drop.
 """
 
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import sql
 from tests.support import oldest_release
 
-NAME, COMMIT = "0.7.0", "b984b3f0"
+# Each release whose nodes may serve beside this one, oldest first.
+RELEASES = {"0.7.0": "b984b3f0", "0.7.1": "f9521b44"}
+NAME, COMMIT = next(iter(RELEASES.items()))
+# Functions whose new text their nodes must run, too, and why.
+CHANGED = {
+    "caller_facts": "a session of a term that is over has ended",
+    "is_live": "a session or API key of a term that is over has ended",
+}
 ROOT = sql.DIRECTORY.parent
 FILE = "previous.sql"
 HEADER = f"""\
--- Only nodes of {NAME} call these functions, which have its text. They go with the release after this one.
+-- Only nodes of {" and ".join(RELEASES)} call these functions, which have the newest text. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
 """
@@ -153,12 +161,14 @@ class Plan:
     problems: list[str]
 
 
-def plan(current: Release, previous_release: Release) -> Plan:
-    used, used_before = current.reached(with_triggers=True), previous_release.reached(with_triggers=False)
+def plan(current: Release, *earlier: Release) -> Plan:
+    """Return what is to do for nodes of these releases, oldest first."""
+    used = current.reached(with_triggers=True)
+    used_before = set().union(*(release.reached(with_triggers=False) for release in earlier))
     only_before = used_before - used
     previous = {part.name for part in current.parts.get(FILE, [])}
     return Plan(
-        dict(_files(current, previous_release, used, only_before)),
+        dict(_files(current, earlier, used, only_before)),
         sorted(
             part.drop
             for name in current.functions.keys() - used - only_before
@@ -166,43 +176,43 @@ def plan(current: Release, previous_release: Release) -> Plan:
         ),
         [
             *(f"{name} is in {FILE}, but this release calls it" for name in sorted(previous & used)),
-            *_differences(current, previous_release, used & used_before),
+            *(problem for release in earlier for problem in _differences(current, release, used)),
         ],
     )
 
 
 def _files(
-    current: Release, previous_release: Release, used: Iterable[str], only_before: Iterable[str]
+    current: Release, earlier: Sequence[Release], used: Iterable[str], only_before: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     for file, parts in current.parts.items():
         remaining = [part for part in parts if part.name in used or not part.name]
         if file != FILE and remaining != parts:
             yield file, "".join(part.text for part in remaining).lstrip()
-    moved = [
-        part.text.strip("\n") + part.rights
-        for parts in previous_release.parts.values()
-        for part in parts
-        if part.name in only_before
-    ]
-    previous = HEADER + "\n\n".join(moved) + "\n" if moved else ""
+    moved: dict[str, str] = {}
+    for part in (part for release in earlier for parts in release.parts.values() for part in parts):
+        if part.name in only_before:
+            moved[part.signature] = part.text.strip("\n") + part.rights
+    previous = HEADER + "\n\n".join(moved.values()) + "\n" if moved else ""
     if previous != "".join(part.text for part in current.parts.get(FILE, [])):
         yield FILE, previous
 
 
-def _differences(current: Release, previous_release: Release, names: Iterable[str]) -> Iterator[str]:
-    for name in sorted(names):
+def _differences(current: Release, earlier: Release, used: AbstractSet[str]) -> Iterator[str]:
+    for name in sorted((used & earlier.reached(with_triggers=False)) - CHANGED.keys()):
         codes = {part.signature: part.code for part in current.functions[name]}
-        for part in previous_release.functions.get(name, []):
+        for part in earlier.functions.get(name, []):
             if part.signature not in codes:
-                yield f"{part.signature} is missing: nodes of {NAME} call it"
+                yield f"{part.signature} is missing: nodes of the previous releases call it"
             elif codes[part.signature] != part.code:
-                yield f"{part.signature} has another text than nodes of {NAME} need: give the new one a name"
+                yield f"{part.signature} has another text than nodes of the previous releases need: give the new one a name"
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
-        previous = read(oldest_release.unpack(Path(directory), COMMIT))
-    changes = plan(read(ROOT), previous)
+        earlier = [
+            read(oldest_release.unpack(Path(directory) / name, commit)) for name, commit in RELEASES.items()
+        ]
+    changes = plan(read(ROOT), *earlier)
     for problem in changes.problems:
         print(problem, file=sys.stderr)
     if changes.problems:

@@ -8,8 +8,9 @@ from auth.core.text import names
 from auth.extensions.organizations import access
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.facts import PersonFacts
+from auth.flows.memberships import record_added
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Member, facts_of, record, record_added, refuse_owner_by_key, tell_owners
+from auth.flows.organizations import Member, facts_of, record, refuse_owner_by_key, tell_owners
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER

@@ -8,7 +8,7 @@ import uuid
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.extensions.organizations.access import VisibleOrganization
-from auth.flows.admin import providers
+from auth.flows import ends
 from auth.flows.organizations import OrganizationFacts, facts_of, record, refuse_key, tell_owners
 from auth.rules import organizations
 from auth.rules.levels import Aal
@@ -111,7 +111,7 @@ def end(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> No
         queries.end_organization(act, id=facts.id)
         queries.disable_providers_of_organization(act, organization_id=facts.id)
         record(act, "organization_ended", facts, event="organization.deleted")
-    providers.end_users_of_disabled(asked)
+    ends.end_what_is_over(asked.db)
 
 
 def _is_reserved(slug: str) -> bool:

@@ -6,14 +6,13 @@ from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
+from auth.flows.memberships import record_added, remove_member
 from auth.flows.messages import outgoing
 from auth.flows.organizations import (
     Member,
     OrganizationFacts,
     record,
-    record_added,
     refuse_owner_by_key,
-    remove_member,
     tell_owners,
 )
 from auth.rules import organizations
@@ -71,9 +70,12 @@ def remove(asked: Asked, organization: VisibleOrganization, user_id: str) -> Non
             raise ApiError("member.user_not_found")
         member = target(asked, act, user_id)
         _refuse(asked, facts, caller, user_id, None)
-        remove_member(act, facts, user_id)
-        if not is_leaving:
-            outgoing.notify_without_link(asked, act, member, "membership_removed", organization=facts.name)
+        departure = remove_member(asked, act, facts, user_id)
+        if not (is_leaving or departure.lost):
+            details = {"sign_in": departure.sign_in, "by_mailbox_alone": departure.by_mailbox_alone}
+            outgoing.notify_without_link(
+                asked, act, member, "membership_removed", organization=facts.name, **details
+            )
 
 
 def _refuse(

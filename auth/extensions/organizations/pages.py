@@ -16,6 +16,7 @@ from auth.extensions.organizations import access, invitations, lifecycle, member
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.routes import Role
 from auth.flows.facts import PersonFacts
+from auth.flows.memberships import departure_of
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.form_schemas import Decision
@@ -240,7 +241,10 @@ def submit_end(slug: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/leave")
 @showing(Level.AAL2)
 def show_leave(slug: str, problem: Problem | None = None) -> Response:
-    return form_page("leave", access.find(current_asked(), slug), problem)
+    asked = current_asked()
+    organization = access.find(asked, slug)
+    departure = departure_of(asked, asked.db, asked.caller.user_id, organization.id)
+    return form_page("leave", organization, problem, sign_in=departure.sign_in)
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
@@ -277,9 +281,12 @@ def submit_role(slug: str, user_id: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
 @showing(Level.AAL2)
 def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
-    organization = access.find_admitted(current_asked(), slug, OWNER, ADMIN)
+    asked = current_asked()
+    organization = access.find_admitted(asked, slug, OWNER, ADMIN)
     member = _managed(organization, user_id)
-    return form_page("remove", organization, problem, member=member, who=_name_of(member._asdict()))
+    sign_in = departure_of(asked, asked.db, member.id, organization.id).sign_in
+    who = _name_of(member._asdict())
+    return form_page("remove", organization, problem, member=member, who=who, sign_in=sign_in)
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")

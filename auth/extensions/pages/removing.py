@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.core.text.names import PREFIX
 from auth.extensions.pages.account import name_of, row_of
 from auth.extensions.pages.factors import own_steps
 from auth.extensions.pages.profile import own_user
@@ -74,17 +73,8 @@ def _identity(asked: Asked, id: str) -> _Removal:
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     way = found(next(iter(ways), None), "not_found").provider
     name, run = provider(way)["title"], partial(identities.unlink, asked, id)
-    follows = sentences(text("removal", "identity", provider=name), _what_ends(way))
+    follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
     return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
-
-
-def _what_ends(provider: str) -> Markup:
-    """Return the text about what ends with an identity. Unlinking a customer's provider ends as much as
-    disabling it.
-    """
-    if provider.startswith(PREFIX):
-        return sentences(text("two_step", "ends"), text("two_step", "ends_keys"))
-    return text("removal", "change")
 
 
 def _application(asked: Asked, id: str) -> _Removal:
@@ -123,8 +113,7 @@ def _change(asked: Asked, id: str) -> _Removal:
     parts = (row["title"], row["label"]) if is_of_provider else (row["label"] or row["title"],)
     name = Markup(" ").join(filter(None, parts))
     done = f"{kind}_removed" if kind else "removed"
-    ends = _what_ends(change["label"] if is_of_provider else "")
-    follows = text("removal", kind, application=name) if kind else ends
+    follows = text("removal", kind or "change", application=name)
     back, run = destination().path("account/changes"), partial(change_user, asked, {"remove": [id]})
     return _Removal(name, follows, remove(None, id), run, back, done)
 

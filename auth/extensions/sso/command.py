@@ -104,7 +104,7 @@ def show_provider(provider: str) -> None:
     "--enable/--disable",
     "enabled",
     default=None,
-    help="Let it sign in users, or not: that ends everything of its users.",
+    help="Let it sign in users, or not: that ends what it opened.",
 )
 @yes_option
 @json_option
@@ -131,7 +131,7 @@ def delete(provider: str) -> None:
     \b
     Example: latchkey providers delete acme
     """
-    ask(f"Delete {provider}, and end everything of its users?")
+    ask(f"Delete {provider}, and end what it opened?")
     with as_operator() as asked:
         providers.delete(asked, provider)
     click.echo(f"{provider} is deleted.")

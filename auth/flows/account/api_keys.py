@@ -34,8 +34,9 @@ def add(asked: Asked, body: JsonObject) -> JsonObject:
         if queries.count_api_keys(act, user_id=caller.id).total >= constants.MOST_API_KEYS:
             raise ApiError("too_many_api_keys")
         notify(asked, act, caller, "api_key_added")
-        # The key has the level of the session that makes it.
-        row = queries.write_api_key(act, id=id, user_id=caller.id, aal=caller.aal, **columns)
+        # The key has the level of the session that makes it, and ends with its provider's term.
+        own = asked.caller.session_id
+        row = queries.write_api_key(act, id=id, user_id=caller.id, session_id=own, aal=caller.aal, **columns)
         details = {"api_key": body["name"], "api_key_id": id, "scopes": " ".join(body["scopes"])}
         audit.record(act, caller.id, caller.email, ["api_key_added"], [], **details)
     return row.object | {"key": key}

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
-from auth.flows import admission, ends, organizations
+from auth.flows import admission, ends, memberships, organizations
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
@@ -157,7 +157,7 @@ def delete_caller(asked: Asked, body: JsonObject) -> str:
             others = queries.count_administrators(act, without=caller.id).total
             if refusal := refusal_of_leaving(caller, others):
                 raise ApiError(refusal)
-        organizations.leave_all(asked, act, caller.id)
+        memberships.leave_all(asked, act, caller.id)
         queries.delete_user(act, user_id=caller.id, because=None)
     return iso_8601(act.acted_at)
 

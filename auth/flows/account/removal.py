@@ -13,7 +13,6 @@ from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities, proofs
-from auth.rules.ends import Reason
 from auth.rules.identities import refusal_of_unlinking
 from auth.rules.proofs import is_recent
 from auth.rules.refusals import Refusal
@@ -106,9 +105,8 @@ def take_away(
         if takes_way:
             check_remaining(asked, act, caller.id)
         # An attacker who added the removed credential may have signed in with it.
-        is_customers = any(each.startswith(PREFIX) for each in providers)
-        reason: Reason = "provider_disabled" if is_customers else "way_to_sign_in_removed"
-        ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
+        ends.end_and_void(act, caller.id, asked.caller.session_id, "way_to_sign_in_removed")
+        ends.end_with_identities(act, caller.id, providers)
     return email
 
 
@@ -155,8 +153,8 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
         raise ApiError("single_identity_not_deletable")
 
 
-def remains(asked: Asked, act: Act, user_id: str, *others: str) -> bool:
-    """Whether a locked user can sign in."""
+def remains(asked: Asked, on: Runner, user_id: str, *others: str, without: Collection[str] = ()) -> bool:
+    """Whether a user can sign in `without` identities at some providers. An act has the user locked."""
     settings = asked.settings
     enabled = {
         "email": settings.email_enabled,
@@ -164,16 +162,17 @@ def remains(asked: Asked, act: Act, user_id: str, *others: str) -> bool:
         "passkey": settings.passkeys_enabled,
     }
     usable = [*others, *asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
-    ways = queries.select_ways_to_sign_in(act, user_id=user_id)
-    usable += [name for name in ways.providers if _is_usable_of_customer(asked, act, name, person)]
-    return can_sign_in(person, ways.providers, ways.has_passkey, usable)
+    person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
+    ways = queries.select_ways_to_sign_in(on, user_id=user_id)
+    providers = [name for name in ways.providers if name not in without]
+    usable += [name for name in providers if _is_usable_of_customer(asked, on, name, person)]
+    return can_sign_in(person, providers, ways.has_passkey, usable)
 
 
-def _is_usable_of_customer(asked: Asked, act: Act, name: str, person: PersonFacts) -> bool:
+def _is_usable_of_customer(asked: Asked, on: Runner, name: str, person: PersonFacts) -> bool:
     """Whether this is the provider of a customer that signs in its user now."""
     if not (name.startswith(PREFIX) and asked.settings.sso):
         return False
-    provider = queries.select_provider_facts(act, id=name.removeprefix(PREFIX))
+    provider = queries.select_provider_facts(on, id=name.removeprefix(PREFIX))
     is_off = organizations.is_provider_off(asked.settings, provider and provider.organization_id)
     return not is_off and identities.refusal_of_customer(provider, person.email) is None

@@ -8,7 +8,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
-from auth.flows import ends, organizations
+from auth.flows import ends, memberships
 from auth.flows.account import removal
 from auth.flows.links.proving import person_of
 from auth.flows.messages.outgoing import Message
@@ -115,7 +115,7 @@ def _appoint(
         act.read(queries.select_holders, addresses=[email])
         user = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
         if user and not user.email_proved and password_hash:
-            organizations.leave_all(asked, act, user.id)
+            memberships.leave_all(asked, act, user.id)
             queries.delete_user(act, user_id=user.id, because="created_again")
             user = None
         if user is None:

@@ -14,12 +14,11 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core.providers.customers import in_one_spelling
 from auth.core.text.names import PREFIX
-from auth.flows import organizations
+from auth.flows import ends, memberships, organizations
 from auth.flows.admin import provider_settings, targets
 from auth.flows.admin.provider_settings import WantedProvider
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities
-from auth.rules.ends import Reason
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -145,7 +144,7 @@ def insert(asked: Asked, act: Act, draft: Draft) -> None:
 
 
 def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Change the members of a body, and return the object. Disabling ends everything of the users."""
+    """Change the members of a body, and return the object. Disabling ends what the provider opened."""
     change = planned(asked, found_provider(asked, name), body)
     if change.is_read_anew:
         with targets.begin(asked) as act:
@@ -204,10 +203,7 @@ def update(
         has_administrators = queries.select_has_administrators(act, id=row.id).has_administrators
         if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):
             raise ApiError(refusal)
-    disabled_at = identities.disabled_at(
-        turned, is_enabled=provider.enabled, ended_before=before.ended_before, now=before.now
-    )
-    columns = provider._asdict() | {"client_secret": change.sealed, "disabled_at": disabled_at}
+    columns = provider._asdict() | {"client_secret": change.sealed}
     columns |= {"is_blocked": is_blocked, "tried_at": before.tried_at}
     columns["session_id"] = asked.user and asked.user.session_id
     queries.update_identity_provider(act, id=row.id, **columns)
@@ -243,20 +239,14 @@ def _record_update(
 
 
 def finished(asked: Asked, change: PlannedChange) -> dict[str, Any]:
-    """Return the object of a changed provider. If it is disabled, end everything of its users."""
-    if not change.provider.enabled:
-        end_users_of_disabled(asked)
+    """Return the object of a changed provider. If it is disabled or has moved, end what it opened before."""
+    if change.moves or not change.provider.enabled:
+        ends.end_what_is_over(asked.db)
     return described(asked, found_provider(asked, change.row.id))
 
 
-def end_users_of_disabled(asked: Asked) -> None:
-    disabled: Reason = "provider_disabled"
-    while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, reason=disabled) == _BATCH:
-        pass
-
-
 def delete(asked: Asked, name: str) -> None:
-    """Disable a provider, and remove it with everything of its users."""
+    """Disable a provider, and remove it with the identities of its users."""
     row = found_provider(asked, name)
     # This admits the caller. The removal cannot: the change may have ended the caller's session.
     change(asked, row.id, {"enabled": False})
@@ -267,7 +257,7 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
     """Delete a disabled provider with the identities of its users, and the memberships that it added."""
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
-    while organizations.end_memberships_of_provider(asked, row.id):
+    while memberships.end_memberships_of_provider(asked, row.id):
         pass
     with acts.begin(asked.db) as act:
         act.lock_provider(row.id)
@@ -278,6 +268,8 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
         queries.delete_identity_provider(act, id=row.id)
         organization = organization_of(act, row.organization_id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains, organization)
+    # The sessions of owners who have tried one that was never on.
+    ends.end_what_is_over(asked.db)
 
 
 def adopt(asked: Asked, name: str, email: str) -> None:

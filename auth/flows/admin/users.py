@@ -7,7 +7,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
-from auth.flows import ends, organizations
+from auth.flows import ends, memberships
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import administrators, targets
 from auth.flows.factors import factors
@@ -118,7 +118,7 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
 def delete_user(asked: Asked, user_id: str) -> None:
     with targets.on(asked, user_id) as (act, user):
-        organizations.leave_all(asked, act, user.id)
+        memberships.leave_all(asked, act, user.id)
         queries.delete_user(act, user_id=user.id, because=None)
 
 
@@ -172,6 +172,7 @@ def _update(
     ids = [way.lower() for way in body.get("remove", [])]
     nothing = removal.Removed([], [], takes_way=False)
     removed = _remove(asked, act, before, kinds, ids) if kinds or ids else nothing
+    ends.end_with_identities(act, user_id, removed.providers)
     if removed.providers or removed.factor_ids or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)

@@ -11,7 +11,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.factors.webauthn import Assertion
 from auth.core.json_bodies import JsonObject
-from auth.flows import ends, organizations
+from auth.flows import ends, memberships
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.factors.factors import delete as delete_factors
@@ -173,7 +173,7 @@ def _take_back(
     else:
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None, by_key=False)
-    slugs = organizations.take_back(asked, act, user.id)
+    slugs = memberships.take_back(asked, act, user.id)
     # This comes after the organizations are locked, because it deletes invitations to them.
     ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)

@@ -44,6 +44,7 @@ class Opener:
     session: sessions.ProvedSession
     methods: list[dict[str, Any]]
     factor_id: str | None
+    provider_term: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class SignInProof:
     # The session and the claim `amr` have it.
     method: str
     provider: str | None = None
+    # The present term of a customer's provider.
+    provider_term: str | None = None
     # When the provider authenticated the user, if it was earlier.
     authenticated_at: datetime | None = None
     # The kind of address that was typed with a password.
@@ -77,6 +80,7 @@ class SignInProof:
                 "factor_id": opener.factor_id,
                 "reauthenticated_at": sessions.authenticated_at(opener.session),
                 "factor_proved_at": opener.session.factor_proved_at,
+                "provider_term": opener.provider_term,
             }
         provider = {"provider": self.provider} if self.provider else {}
         columns = {
@@ -86,6 +90,7 @@ class SignInProof:
             "factor_id": self.factor_id,
             "reauthenticated_at": self.authenticated_at and min(self.authenticated_at, now),
             "factor_proved_at": None,
+            "provider_term": self.provider_term,
         }
         raised = {"aal": "aal2", "reauthenticated_at": now, "factor_proved_at": now}
         return columns | (raised if self.factor_id else {})
@@ -253,6 +258,7 @@ def write_code(
         method=proof.method,
         opened_by=proof.opener.id if proof.opener else None,
         provider=proof.provider,
+        provider_term=proof.provider_term,
         by_key=proof.by_key,
         authenticated_at=min(proof.authenticated_at or now, now),
         network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
@@ -317,6 +323,7 @@ def _proof_of_code(
     return SignInProof(
         method=row.method,
         provider=row.provider,
+        provider_term=row.provider_term,
         authenticated_at=row.authenticated_at if row.method == "oauth" else None,
         by_key=row.is_by_key,
         without_notice=frozenset({address}),
@@ -340,5 +347,11 @@ def proof_of_browser(act: acts.Act, person: PersonFacts, session_id: str) -> Sig
     """Return a session on our pages, which `person` was read with, as the proof for an application's."""
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
-    opener = Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
+    opener = Opener(
+        id=session_id,
+        session=session,
+        methods=row.methods,
+        factor_id=row.factor_id,
+        provider_term=row.provider_term,
+    )
     return SignInProof(method=session.method, opener=opener, by_key=person.is_session_by_key)

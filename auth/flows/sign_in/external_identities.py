@@ -4,7 +4,7 @@ import hashlib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypedDict
 
@@ -14,7 +14,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
-from auth.flows import admission, facts, organizations
+from auth.flows import admission, facts, memberships
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
@@ -44,12 +44,13 @@ class IdToken(TypedDict):
 @dataclass(frozen=True)
 class _IdentityOwner:
     """The user of an identity. `is_first` if this sign-in is the first proof of the address; `is_by_key` if
-    an administrative key has linked it.
+    an administrative key has linked it. `provider_term` is that of a customer's provider.
     """
 
     person: PersonFacts
     is_first: bool = False
     is_by_key: bool = False
+    provider_term: str | None = None
 
 
 class _HookNotAsked(Exception):
@@ -155,6 +156,7 @@ def _try_sign_in(
         proof = SignInProof(
             method="oauth",
             provider=identity.provider,
+            provider_term=user.provider_term,
             authenticated_at=None if moment is None else datetime.fromtimestamp(moment, UTC),
             # Before the first proof of the address, other people may have signed in from the known networks.
             without_notice=frozenset({person.email}) if user.is_first else frozenset(),
@@ -229,14 +231,14 @@ def _user_of(
     user = _found_or_created(
         asked, act, identity, person, new_user_id, provider, by_member=member is not None
     )
-    if isinstance(user, ApiError) or provider is None or provider.organization_id is None:
+    if isinstance(user, ApiError) or provider is None:
         return user
     if is_tried:
         queries.mark_provider_tried(act, id=identity.customers_provider_id)
-    if provider.member_role:
+    if provider.organization_id and provider.member_role:
         joins = (provider.organization_id, identity.customers_provider_id, provider.member_role)
-        organizations.join_by_provider(act, user.person, *joins)
-    return user
+        memberships.join_by_provider(act, user.person, *joins)
+    return replace(user, provider_term=provider.term)
 
 
 def _found_or_created(

@@ -195,17 +195,6 @@ def test_invitations_end_with_everything_of_their_sender(
     assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
 
 
-def test_repeated_end_withdraws_no_invitation_that_is_younger_than_its_act(
-    owner, acme, alice, mallory, bob, database
-):
-    invite(owner, acme, mallory.email)
-    database.run("UPDATE organization_invitations SET created_at = created_at - interval '1 day'")
-    invite(owner, acme, bob.email)
-    end = "SELECT end_all_before(now() - interval '1 hour', %(id)s, 'provider_disabled', now())"
-    database.run(end, id=alice.id)
-    assert database.all("SELECT email FROM organization_invitations") == [(bob.email,)]
-
-
 def test_member_who_joins_again_keeps_the_role(owner, acme, join, bob):
     session = join(bob, acme, "admin")
     path = invite(owner, acme, bob.email, "billing")

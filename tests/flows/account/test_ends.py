@@ -8,7 +8,7 @@ import pytest
 
 from auth.core.tokens import one_time
 from auth.flows import ends
-from auth.rules.ends import SIZES, Reason, Size
+from auth.rules.ends import SIZES, ProviderReason, Reason, Size
 from sql import acts, load_statements, queries, schema
 from tests.support.api_keys import make_key, use
 from tests.support.commands import run_command
@@ -78,6 +78,7 @@ class Holdings:
                 method="password",
                 opened_by=session.id,
                 provider=None,
+                provider_term=None,
                 by_key=False,
                 authenticated_at=None,
                 network=None,
@@ -270,7 +271,7 @@ def test_each_reason_has_one_size(database):
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
     )
     assert sorted(SIZES) == sorted(re.findall(r"'(\w+)'::text", domain))
-    assert len(SIZES) == sum(len(get_args(reasons)) for reasons in get_args(Reason))
+    assert len(SIZES) == sum(len(get_args(reasons)) for reasons in (*get_args(Reason), ProviderReason))
     assert set(SIZES.values()) == set(get_args(Size))
 
 
@@ -278,11 +279,11 @@ def test_security_page_lists_the_reasons_of_the_sizes():
     page = (ROOT / "docs" / "security.md").read_text()
     reasons_by_size = {
         size: set(re.findall(r"`(\w+)`", rows))
-        for size, rows in re.findall(r"^\| (others|everything) \| (.+)$", page, re.MULTILINE)
+        for size, rows in re.findall(r"^\| (others|provider|everything) \| (.+)$", page, re.MULTILINE)
     }
     for size, reasons in reasons_by_size.items():
         assert {reason for reason, size_of_reason in SIZES.items() if size_of_reason == size} == reasons
-    assert reasons_by_size.keys() == {"others", "everything"}
+    assert reasons_by_size.keys() == {"others", "provider", "everything"}
 
 
 # Statements that end something elsewhere than in sql/functions/ends.sql, and why.

@@ -100,7 +100,7 @@ def test_session_ends_once_it_lacks_the_own_sign_in(on, require, application, br
     answer = application.tokens(browse(alice) if way == "requirement" else on, scope=SCOPE)
     require()
     if way == "provider off":
-        database.run("UPDATE identity_providers SET is_on = false, disabled_at = created_at")
+        database.run("UPDATE identity_providers SET is_on = false")
     assert_ended(application, database, answer)
 
 
@@ -115,7 +115,7 @@ def test_application_of_members_alone_admits_the_session_of_the_provider_alone(
     assert application.begin(browse(alice), scope="openid").status == 403
     answer = application.tokens(on, scope="openid")
     assert application.refresh(answer["refresh_token"]).status_code == 200
-    database.run("UPDATE identity_providers SET is_on = false, disabled_at = created_at")
+    database.run("UPDATE identity_providers SET is_on = false")
     assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
 
 
@@ -171,12 +171,13 @@ def test_deleted_provider_ends_the_sessions_for_the_memberships_that_it_added(
     assert database.count("sessions", "user_id = %(id)s AND grant_id IS NULL AND ended_at IS NULL", id=bob.id)
 
 
-def test_session_that_ends_late_ends_those_that_it_has_opened_since_its_provider_was_disabled(
+def test_session_of_an_application_ends_with_the_provider_that_opened_its_browser(
     on, application, database, service
 ):
-    # The sessions of many users end late, or those after an interruption.
-    database.run("UPDATE identity_providers SET is_on = false, disabled_at = clock_timestamp()")
     answer = application.tokens(on)
+    # The sessions of many users end late, or those after an interruption.
+    database.run("UPDATE identity_providers SET is_on = false")
+    assert application.userinfo(answer["access_token"]).status_code == 401
     janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert application.userinfo(answer["access_token"]).status_code == 401
     assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")

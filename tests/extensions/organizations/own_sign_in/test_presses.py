@@ -8,13 +8,13 @@ from tests.support.answers import assert_error
 from tests.support.commands import run_command
 from tests.support.oauth import assert_failed
 from tests.support.own_providers import ALICE, PATH
-from tests.support.pages import words
-from tests.support.users import PASSWORD
+from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD, Person
 
 IS_AT_A_PROVIDER = "provider LIKE 'sso:%%'"
 NEW_PASSWORD = {"password": "Another-Horse-2", "current_password": PASSWORD}
 
-INSERT_API_KEY = "INSERT INTO api_keys (id, user_id, name, key_mac, scopes) VALUES (gen_random_uuid(), %(id)s, 'CI', '', '{}')"
+CAROL = "carol@example.com"
 
 
 @pytest.fixture
@@ -150,71 +150,67 @@ def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tried(
 
 
 class TestWhoHasLeft:
-    """A user who has moved to the provider and then leaves may remove the identity."""
+    """An employee whom the provider made, and who has left, may remove the identity."""
 
     @pytest.fixture
-    def moved_member(self, member, press, bob):
-        press(bob, "move")
-        return member
+    def of_issuer(self, on, customers, provider, service, acme, database):
+        """The session that the provider opened for its employee, who has left since."""
+        customers.acme.be("9", CAROL)
+        session = service.signed_in(f"custom:{provider}")
+        user_id = session.get("/user").json["id"]
+        assert session.delete(f"{acme}/members/{user_id}").status_code == 204
+        return session
 
     @pytest.fixture
-    def former_member(self, moved_member, acme, bob):
-        assert moved_member.delete(f"{acme}/members/{bob.id}").status_code == 204
-        return moved_member
+    def employee(self, of_issuer, service):
+        return Person(service.client, of_issuer.get("/user").json["id"], CAROL)
 
     @pytest.fixture
-    def id(self, moved_member, bob, database):
-        return database.value(
-            f"SELECT id FROM identities WHERE {IS_AT_A_PROVIDER} AND user_id = %(id)s", id=bob.id
-        )
+    def own_session(self, employee, service):
+        """A session by mail."""
+        return employee.open_session()
+
+    @pytest.fixture
+    def id(self, of_issuer, database):
+        return database.value("SELECT id FROM identities WHERE subject = '9'")
 
     def test_user_who_has_left_removes_the_identity_and_is_rid_of_the_issuer(
-        self, former_member, id, acme, bob, provider, service, database
+        self, of_issuer, own_session, id, provider, service, database
     ):
-        session_of_issuer = service.signed_in(f"custom:{provider}")
-        database.run(INSERT_API_KEY, id=bob.id)
-        # The sign-in has added him again.
-        assert former_member.delete(f"{acme}/members/{bob.id}").status_code == 204
-        response = former_member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        response = own_session.open(f"/user/identities/{id}", "DELETE", json={})
         assert response.status_code == 200, response.text
         assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
-        assert session_of_issuer.refresh().status_code == 400
-        assert database.count("api_keys") == 0
-        assert former_member.get("/user").status_code == 200
+        assert of_issuer.refresh().status_code == 400
+        assert own_session.get("/user").status_code == 200
         assert database.count("audit_log", "action = 'identity_unlinked'") == 1
 
     def test_user_who_has_left_removes_the_identity_on_the_account_page(
-        self, former_member, id, browse, bob, database
+        self, employee, id, service, database
     ):
-        visitor = browse(bob)
+        visitor = Visitor(service.app).with_session_of(employee)
         visitor.visit("/account")
         page = visitor.visit(visitor.link_to(f"account/remove?kind=identity&id={id}"))
-        assert "Your API keys will stop working." in words(page)
+        assert "We’ll also sign out your other devices." in words(page)
         visitor.press("account/remove")
-        assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
+        assert database.count("identities", "subject = '9'") == 0
 
-    def test_session_that_the_issuer_opened_does_not_remove_the_identity(
-        self, former_member, id, acme, provider, service, bob, database
-    ):
-        session_of_issuer = service.signed_in(f"custom:{provider}")
-        # The sign-in has added him again.
-        assert former_member.delete(f"{acme}/members/{bob.id}").status_code == 204
-        for response in (
-            session_of_issuer.open(f"/user/identities/{id}", "DELETE", json={}),
-            session_of_issuer.put("/user", json={"remove": [id]}),
-        ):
-            assert_error(response, 404, "manual_linking_disabled")
-        assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 1
+    def test_session_that_the_issuer_opened_does_not_remove_the_identity(self, of_issuer, id, database):
+        response = of_issuer.open(f"/user/identities/{id}", "DELETE", json={})
+        assert_error(response, 404, "manual_linking_disabled")
+        assert database.count("identities", "subject = '9'") == 1
 
-    def test_identity_that_is_the_last_way_to_sign_in_is_not_removed(self, former_member, id, bob, database):
+    def test_identity_that_is_the_last_way_to_sign_in_is_not_removed(self, own_session, id, database):
         database.run(
-            "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s", id=bob.id
+            "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE email = %(email)s",
+            email=CAROL,
         )
-        response = former_member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        response = own_session.open(f"/user/identities/{id}", "DELETE", json={})
         assert_error(response, 422, "single_identity_not_deletable")
 
-    def test_member_does_not_remove_the_identity(self, moved_member, id, browse, bob):
-        response = moved_member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+    def test_member_does_not_remove_the_identity(self, member, press, browse, bob, database):
+        press(bob, "move")
+        id = database.value("SELECT id FROM identities WHERE subject = '9'")
+        response = member.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
         assert_error(response, 404, "manual_linking_disabled")
         assert str(id) not in browse(bob).visit("/account").text
 

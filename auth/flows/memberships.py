@@ -1,0 +1,206 @@
+"""Memberships: how a provider's begins, and how each ends (rules 46, 48 and 49)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auth.flows import ends, organizations
+from auth.flows.account import removal
+from auth.flows.facts import PersonFacts
+from auth.flows.links.proving import person_of
+from auth.flows.messages.outgoing import notify
+from auth.flows.organizations import Member, OrganizationFacts, facts_of, record
+from auth.rules import identities
+from auth.rules import organizations as rules
+from auth.rules.organizations import SignInAfter
+from auth.web import audit
+from auth.web.asked import Asked
+from auth.web.errors import ApiError, found
+from sql import Runner, acts, queries
+from sql.acts import Act
+
+_BATCH = 100
+
+
+@dataclass(frozen=True)
+class Departure:
+    """What becomes of the sign-in of a user who is no member any more: which identities at the organization's
+    providers go, and whether one that stays opens the account. `by_mailbox_alone` if else only a mailbox at
+    a domain of such a provider signs the user in.
+    """
+
+    lost: "Sequence[queries.ListIdentitiesAtOrganization]"
+    sign_in: SignInAfter
+    by_mailbox_alone: bool
+
+
+def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -> Departure:
+    """Return what becomes of a user's sign-in after the membership. An act has the user locked."""
+    rows = queries.list_identities_at_organization(on, user_id=user_id, organization_id=organization_id)
+    if not rows:
+        return Departure((), "none", by_mailbox_alone=False)
+    person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
+    moved = [row for row in rows if rules.is_moved(person.created_at, row.created_at)]
+    lost = moved if removal.remains(asked, on, user_id, without=[row.provider for row in moved]) else []
+    kept = [row for row in rows if row not in lost]
+    ways = queries.select_ways_to_sign_in(on, user_id=user_id)
+    others = set(ways.providers) - {row.provider for row in rows}
+    is_company = any(identities.domain_of(person.email) in row.domains for row in rows)
+    return Departure(
+        lost,
+        rules.sign_in_after(kept, has_lost=bool(lost)),
+        by_mailbox_alone=is_company
+        and others <= {"email"}
+        and not (ways.has_passkey or person.password_hash),
+    )
+
+
+def remove_member(
+    asked: Asked, act: Act, organization: OrganizationFacts, user_id: str, *, tells: bool = True
+) -> Departure:
+    """Remove a locked user, whom the facts are about, from a locked organization, with what ends then.
+
+    The user is told of a lost sign-in, unless the act does not tell.
+    """
+    departure = departure_of(asked, act, user_id, organization.id)
+    if _end_membership(act, user_id, organization.id):
+        _record_removed(act, organization, user_id)
+        _end_identities(asked, act, organization, user_id, departure, tells=tells)
+    return departure
+
+
+def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: str | None = None) -> bool:
+    """End a membership, the invitations that the user sent there, and the sessions of applications that need
+    it (rule 49). With a provider, end only a membership that it added. Return whether there was one.
+    """
+    ids = {"user_id": user_id, "organization_id": organization_id}
+    if queries.remove_membership(act, **ids, provider_id=provider_id) is None:
+        return False
+    queries.withdraw_invitations_by(act, **ids)
+    ends.end_refused_sessions(act, user_id)
+    return True
+
+
+def _end_identities(
+    asked: Asked,
+    act: Act,
+    organization: OrganizationFacts,
+    user_id: str,
+    departure: Departure,
+    *,
+    tells: bool = True,
+) -> None:
+    """Remove the identities that go with a membership, and end what their providers opened (rule 49).
+
+    The notice names what was added since the first of them was linked, in sessions of its provider perhaps.
+    """
+    if not departure.lost:
+        return
+    person = person_of(act, user_id)
+    providers = [row.provider for row in departure.lost]
+    queries.remove_ways_to_sign_in(act, user_id=user_id, ids=[], providers=providers)
+    ends.end_with_identities(act, user_id, providers)
+    for row in departure.lost:
+        details = {"provider": row.provider}
+        audit.record(act, user_id, person.email, ["identity_unlinked"], ["user.updated"], **details)
+    if tells:
+        since = min(row.created_at for row in departure.lost)
+        variables = {
+            "organization": organization.name,
+            "added": [row.type for row in queries.list_added_since(act, user_id=user_id, moment=since)],
+            "by_mailbox_alone": departure.by_mailbox_alone,
+        }
+        notify(asked, act, person, "identity_unlinked", **variables)
+
+
+def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
+    """End some memberships that a provider added, and return whether there are more.
+
+    The last owner's stays, as one that no provider added.
+    """
+    members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
+    for member in members:
+        user_id, id = member.user_id, member.organization_id
+        with acts.on(asked.db, user_id) as act:
+            act.lock_organizations([id])
+            organization = facts_of(act, id, user_id)
+            if organization and rules.is_last_owner(organization.role, organization.other_owners):
+                queries.keep_membership(act, user_id=user_id, organization_id=id, provider_id=provider_id)
+            elif _end_membership(act, user_id, id, provider_id) and organization:
+                _record_removed(act, organization, user_id)
+                # The user may have moved to another provider of the organization.
+                departure = departure_of(asked, act, user_id, id)
+                _end_identities(asked, act, organization, user_id, departure)
+    return len(members) == _BATCH
+
+
+def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
+    """Add a locked user to the organization whose provider signs the user in (rule 46).
+
+    A member keeps the role, and a user in fifty stays out.
+    """
+    organization = facts_of(act, organization_id, user.id)
+    number = queries.count_memberships(act, user_id=user.id).total
+    if organization is None or organization.role or rules.is_in_fifty(number):
+        return
+    ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
+    queries.add_by_provider(act, **ids, role=role)
+    record_added(act, organization, user, role, "provider")
+
+
+def leave_all(asked: Asked, act: Act, user_id: str) -> None:
+    """Take a locked user out of all organizations, before the user is deleted.
+
+    Refuse for the last owner of an organization with other members (rule 48); one without others ends.
+    """
+    if not organizations.is_on(asked.settings):
+        return
+    ids = [row.id for row in queries.list_memberships(act, user_id=user_id)]
+    if not ids:
+        return
+    act.lock_organizations(ids)
+    for id in sorted(ids):
+        organization = facts_of(act, id, user_id)
+        if organization is None:
+            continue
+        effect = rules.what_deletion_does(organization.role, organization.members, organization.other_owners)
+        if effect == "refuse" and asked.actor != "service_role":
+            raise ApiError("last_owner")
+        if effect == "end":
+            organizations.refuse_key(asked, act, id)
+            queries.end_organization(act, id=id)
+            record(act, "organization_ended", organization, event="organization.deleted")
+        else:
+            _record_removed(act, organization, user_id)
+
+
+def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
+    """Take a locked user out of the organizations that a thief may have joined by invitation in the last
+    seven days. Return the short names.
+
+    The last owner stays (rule 48). Roles that the user gave stay, too.
+    """
+    if not organizations.is_on(asked.settings):
+        return []
+    memberships = queries.list_memberships(act, user_id=user_id)
+    recent = [each.id for each in memberships if rules.is_taken_back(each)]
+    if recent:
+        act.lock_organizations(recent)
+    slugs = []
+    for id in recent:
+        organization = facts_of(act, id, user_id)
+        if organization and not rules.is_last_owner(organization.role, organization.other_owners):
+            remove_member(asked, act, organization, user_id, tells=False)
+            slugs.append(organization.slug)
+    return sorted(slugs)
+
+
+def record_added(
+    act: Act, organization: OrganizationFacts, user: PersonFacts, role: str, added_by: str
+) -> None:
+    member = Member(user.id, user.email, role)
+    record(act, "membership_added", organization, member, event="membership.created", added_by=added_by)
+
+
+def _record_removed(act: Act, organization: OrganizationFacts, user_id: str) -> None:
+    member = Member(user_id, organization.email, organization.role)
+    record(act, "membership_removed", organization, member, event="membership.deleted")

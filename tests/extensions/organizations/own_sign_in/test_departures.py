@@ -1,0 +1,209 @@
+"""What becomes of the sign-in of somebody who is no member any more: the identity of an account that had moved to the
+organization's provider goes, that of an employee whom the provider made stays. The page and the notice say which.
+"""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from auth.delivery.rendering import load_templates
+from tests.support import passkeys
+from tests.support.oauth import assert_failed
+from tests.support.own_providers import ALICE, PATH
+from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD, Person
+
+CAROL = "carol@example.com"
+IDENTITIES_OF_BOB = "provider LIKE 'sso:%%' AND subject = '9'"
+JOINS = "The organization’s sign-in still opens it, and makes you a member again."
+GONE = "You’re no longer a member of Acme at localhost:8000, and its sign-in no longer opens your account."
+MAILBOX = (
+    "The only other way to sign in is email to this address: whoever reads this mailbox can sign in as you."
+)
+
+
+@pytest.fixture
+def moved(on, join, bob, acme, customers, press):
+    """Bob, a member with a password, whose account has moved to the provider. His session by password."""
+    session = join(bob, acme)
+    customers.acme.be("9", bob.email)
+    press(bob, "move")
+    return session
+
+
+@pytest.fixture
+def by_provider(moved, service, provider):
+    """A session of Bob's that the provider has opened."""
+    return service.signed_in(f"custom:{provider}")
+
+
+@pytest.fixture
+def employee(on, customers, service, provider):
+    """The session of Carol, whom the provider made."""
+    customers.acme.be("10", CAROL)
+    return service.signed_in(f"custom:{provider}")
+
+
+@pytest.fixture
+def remove(sign_in, acme):
+    """Remove a member, as the owner."""
+
+    def remove(user_id):
+        assert sign_in.owner.delete(f"{acme}/members/{user_id}").status_code == 204
+
+    return remove
+
+
+@pytest.fixture
+def read(service, outbox):
+    """Return the last notice of a kind to an address, as it is sent."""
+    templates = load_templates(service.parts.settings)
+
+    def read(address, kind):
+        message = outbox.last(address, kind)
+        row = {"id": "5", "channel": message.channel, "kind": kind, "recipient": address, "expires_at": None}
+        moment = {"created_at": datetime.now(UTC), "variables": message.variables}
+        return templates.render(SimpleNamespace(**row, **moment), {}).text
+
+    return read
+
+
+@pytest.mark.parametrize("act", ["removed", "leaves"])
+def test_account_that_had_moved_is_out_of_the_companys_hands(
+    moved, by_provider, remove, act, acme, bob, provider, service, database, outbox, read
+):
+    if act == "removed":
+        remove(bob.id)
+    else:
+        assert moved.delete(f"{acme}/members/{bob.id}").status_code == 204
+    assert database.count("identities", IDENTITIES_OF_BOB) == 0
+    assert by_provider.refresh().status_code == 400
+    assert moved.refresh().status_code == 200
+    assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
+    assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
+    assert GONE in read(bob.email, "identity_unlinked")
+    assert outbox.last(bob.email, "identity_unlinked").token
+    assert database.count("outbox", "kind = 'membership_removed'") == 0
+    entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'identity_unlinked'")
+    assert entry == (bob.id, {"provider": f"sso:{provider}"})
+
+
+def test_what_was_added_since_the_account_had_moved_is_named(moved, by_provider, remove, bob, database, read):
+    passkeys.register(by_provider)
+    remove(bob.id)
+    text = read(bob.email, "identity_unlinked")
+    assert "Added to the account since you connected that sign-in: a passkey." in text
+    assert MAILBOX not in text
+    assert database.count("factors") == 1
+
+
+def test_account_that_signs_in_by_the_companys_mailbox_alone_is_told_that(moved, remove, bob, database, read):
+    database.run("UPDATE users SET password_hash = NULL WHERE id = %(id)s", id=bob.id)
+    remove(bob.id)
+    assert MAILBOX in read(bob.email, "identity_unlinked")
+
+
+def test_identity_stays_where_nothing_else_signs_in(moved, by_provider, remove, bob, database, read):
+    database.run(
+        "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s", id=bob.id
+    )
+    remove(bob.id)
+    assert database.count("identities", IDENTITIES_OF_BOB) == 1
+    assert by_provider.refresh().status_code == 200
+
+
+def test_employee_whom_the_provider_made_is_a_member_again_at_the_next_sign_in_and_is_told(
+    employee, remove, provider, service, database, read
+):
+    user_id = employee.get("/user").json["id"]
+    remove(user_id)
+    assert employee.refresh().status_code == 200
+    text = read(CAROL, "membership_removed")
+    assert (JOINS in text, MAILBOX in text) == (True, True)
+    service.signed_in(f"custom:{provider}")
+    assert database.count("memberships", "user_id = %(id)s", id=user_id) == 1
+
+
+def test_provider_that_is_off_or_adds_nobody_makes_no_member_again(employee, remove, read, database):
+    database.run("UPDATE identity_providers SET member_role = NULL")
+    remove(employee.get("/user").json["id"])
+    assert "and the organization’s sign-in still opens it." in read(CAROL, "membership_removed")
+
+
+def test_member_without_an_identity_there_is_told_that_nothing_has_changed(join, bob, acme, owner, read):
+    session = join(bob, acme)
+    assert owner.delete(f"{acme}/members/{session.get('/user').json['id']}").status_code == 204
+    text = read(bob.email, "membership_removed")
+    assert ("Your account hasn’t changed." in text, MAILBOX in text) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("who", "of_owner", "of_member"),
+    [
+        (
+            "moved",
+            "Your provider no longer opens their account.",
+            "its provider no longer opens your account",
+        ),
+        (
+            "employee",
+            "If they sign in with your provider again, they’re a member again",
+            "until you sign in with its",
+        ),
+    ],
+)
+def test_pages_say_which_of_both_is_so(request, who, of_owner, of_member, browse, alice, service):
+    session = request.getfixturevalue(who)
+    user = session.get("/user").json
+    page = browse(alice).visit(f"{PATH}/members/{user['id']}/remove")
+    assert of_owner in words(page)
+    visitor = Visitor(service.app).with_session_of(Person(service.client, user["id"], user["email"]))
+    assert of_member in words(visitor.visit(f"{PATH}/leave"))
+
+
+@pytest.mark.parametrize("is_removed_first", [True, False])
+def test_removal_and_a_sign_in_with_the_provider_leave_no_session_in_either_order(
+    moved, by_provider, sign_in, acme, bob, provider, service, database, is_removed_first
+):
+    browser = service.browser()
+    url = service.return_url(browser, f"custom:{provider}")
+    acts = {
+        "removal": lambda: sign_in.owner.delete(f"{acme}/members/{bob.id}").status_code,
+        "sign-in": lambda: browser.visit(url),
+    }
+    with database.locked("users", bob.id) as lock:
+        for name in sorted(acts, reverse=not is_removed_first):
+            acts[name] = lock.start(acts[name])
+    assert acts["removal"].result() == 204
+    assert acts["sign-in"].result().status in (200, 303)
+    of_provider = "user_id = %(id)s AND provider_term IS NOT NULL AND ended_at IS NULL"
+    assert database.count("sessions", of_provider, id=bob.id) == 0
+    assert database.count("identities", IDENTITIES_OF_BOB) == 0
+
+
+def test_turning_off_ends_what_the_provider_opened_and_nothing_else_of_a_member_who_had_moved(
+    moved, by_provider, sign_in, provider, bob, client, database, outbox
+):
+    path = moved.post("/organizations", json={"name": "Globex", "slug": "globex"})
+    assert path.status_code == 201, path.text
+    body = {"email": "new@globex.example", "role": "member"}
+    assert moved.post("/organizations/globex/invitations", json=body).status_code == 201
+    client.post("/magiclink", json={"email": bob.email})
+    assert sign_in.change(provider, enabled=False).json["enabled"] is False
+    assert by_provider.refresh().status_code == 400
+    assert moved.refresh().status_code == 200
+    assert database.count("organization_invitations", "email = 'new@globex.example'") == 1
+    assert (
+        database.count(
+            "one_time_tokens", "user_id = %(id)s AND spent_at IS NULL AND purpose = 'magiclink'", id=bob.id
+        )
+        == 1
+    )
+    assert database.count("identities", IDENTITIES_OF_BOB) == 1
+
+
+def test_owner_and_the_password_stay(moved, remove, alice, bob, service, client):
+    remove(bob.id)
+    assert bob.sign_in(PASSWORD, client=client).get("/user").json["email"] == bob.email
+    assert alice.email == ALICE
