@@ -1,9 +1,15 @@
 """Whose an address may become (rule 9): what settings, lists and rows say of it. The hook decides too."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from auth.rules.refusals import Refusal
-from auth.rules.users import AddressKind, Person, gives_way
+from auth.rules.users import AddressKind, Person, gives_way, is_anonymous, is_only_requested
+
+# Who gets an address: a new user, an anonymous one, for whom it is the first, or a permanent one.
+Holder = Literal["new", "anonymous", "permanent"]
+# What speaks for an email: nothing, or a proof, in this act or by the message that it leads to; the proof, in
+# this act, of one with an open invitation; or the customer's provider that is on and signs in with it.
+Word = Literal["none", "proof", "invitation", "customer"]
 
 
 class Admission(Protocol):
@@ -14,6 +20,8 @@ class Admission(Protocol):
     @property
     def offers_phone(self) -> bool: ...
     @property
+    def disable_signup(self) -> bool: ...
+    @property
     def signup_domains(self) -> frozenset[str]: ...
     @property
     def signup_blocked_domains(self) -> frozenset[str]: ...
@@ -22,17 +30,48 @@ class Admission(Protocol):
 
 
 def refusal_of_address(
-    email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool, is_first: bool
+    email: str | None, policy: Admission, holder: Holder, word: Word = "proof"
 ) -> Refusal | None:
-    """Refuse an address that settings and lists do not let a user get. Without one, the user is anonymous.
+    """Refuse an email that settings and lists do not let a user get. Without one, the user is anonymous, or
+    has a phone.
 
-    `is_first` if it is the user's first address. A user with another one has passed the lists of domains with
-    that, so a further phone is not held against them.
+    An invitation or a customer's provider lets in, in spite of AUTH_DISABLE_SIGNUP and AUTH_SIGNUP_DOMAINS. A
+    permanent user is in: only another email is held against the lists.
     """
-    refusal = refusal_of_channel(email, phone, policy, is_possible_phone=is_possible_phone)
-    if refusal is None and (email or is_first) and not is_listed(email, policy):
+    if holder == "permanent" and email is None:
+        return None
+    is_let_in = word in ("invitation", "customer") and holder != "permanent"
+    if policy.disable_signup and holder == "new" and not is_let_in:
+        return "signup_disabled"
+    is_listed = not policy.signup_domains or (word != "none" and _domains(email)[0] in policy.signup_domains)
+    if not is_listed and not is_let_in:
         return "email_address_not_authorized"
-    return refusal
+    # A blocked domain blocks its subdomains.
+    is_blocked = not policy.signup_blocked_domains.isdisjoint(_domains(email))
+    return "email_address_not_authorized" if is_blocked else None
+
+
+def takes_invitation(email: str | None, policy: Admission, holder: Holder) -> bool:
+    """Whether only an open invitation lets a user get an email. The email alone decides, not who has it."""
+    if email is None or refusal_of_address(email, policy, holder) is None:
+        return False
+    return refusal_of_address(email, policy, holder, "invitation") is None
+
+
+def holder_of(person: Person | None) -> Holder:
+    """A user of whom there is only a request for a code is not in yet: who asked may be a stranger."""
+    if person is None or is_only_requested(person):
+        return "new"
+    return "anonymous" if is_anonymous(person) else "permanent"
+
+
+def refusal_of_first_proof(
+    person: Person, email: str | None, policy: Admission, *, is_invited: bool
+) -> Refusal | None:
+    """Refuse the proof that would let a user in. A permanent user is in, whatever the settings say since."""
+    holder = holder_of(person)
+    word: Word = "invitation" if is_invited else "proof"
+    return None if holder == "permanent" else refusal_of_address(email, policy, holder, word)
 
 
 def refusal_of_kind(email: str | None, phone: str | None, policy: Admission) -> Refusal | None:
@@ -59,20 +98,14 @@ def refusal_of_channel(
     return None
 
 
-def is_listed(email: str | None, policy: Admission, *, is_proved: bool = True) -> bool:
-    """Whether the lists of domains allow an email, or a user without one.
-
-    A blocked domain blocks its subdomains. AUTH_SIGNUP_DOMAINS needs an email that a trusted provider has
-    verified, or that will be proved.
-    """
-    labels = (email or "").rpartition("@")[2].split(".")
-    domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
-    is_allowed = not policy.signup_domains or (is_proved and domain in policy.signup_domains)
-    return is_allowed and policy.signup_blocked_domains.isdisjoint((domain, *parents))
-
-
 def refusal_of_holder(kind: AddressKind, holder: Person) -> Refusal | None:
     """Refuse an address that another user holds, unless that user gives way."""
     if gives_way(holder):
         return None
     return "email_exists" if kind == "email" else "phone_exists"
+
+
+def _domains(email: str | None) -> list[str]:
+    """Return the domain of an email, and those above it."""
+    labels = (email or "").rpartition("@")[2].split(".")
+    return [".".join(labels[skipped:]) for skipped in range(len(labels))]

@@ -46,6 +46,7 @@ Refusal = Literal[
     "refresh.user_banned",
     "session_expired",
     "session_not_found",
+    "signup_disabled",
     "sso_provider_disabled",
     "target.insufficient_permissions",
     "too_many_invitations",

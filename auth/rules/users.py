@@ -165,6 +165,11 @@ def is_replaced(person: Person) -> bool:
     return gives_way(person) and person.role != "admin"
 
 
+def is_only_requested(person: Person) -> bool:
+    """Whether all that there is of a user is a request for a code: the first proof will let the user in."""
+    return person.made_by == "message" and is_replaced(person)
+
+
 def has_open_invitation(person: Person) -> bool:
     """An invitation is open until its user accepts it, or gets a password."""
     if person.invited_at is None or person.password_hash is not None:

@@ -87,6 +87,7 @@ def test_ban_lasts_as_long_as_postgres_says_for_ever_or_not_at_all():
 class Settings:
     email_enabled: bool = True
     offers_phone: bool = True
+    disable_signup: bool = False
     signup_domains: frozenset[str] = frozenset()
     signup_blocked_domains: frozenset[str] = frozenset()
     sms_countries: tuple[str, ...] = ()
@@ -94,7 +95,9 @@ class Settings:
 
 ALLOWED = Settings(signup_domains=frozenset({"example.com"}))
 BLOCKED = Settings(signup_blocked_domains=frozenset({"example.com"}))
-NOT_LISTED = "email_address_not_authorized"
+CLOSED = Settings(disable_signup=True)
+OTHERS = Settings(signup_domains=frozenset({"corp.example"}))
+NOT_LISTED, DISABLED = "email_address_not_authorized", "signup_disabled"
 
 
 @cases(
@@ -106,24 +109,96 @@ NOT_LISTED = "email_address_not_authorized"
         ("A number must be a possible one.", "+49151", Settings(), "phone.validation_failed"),
         ("It may be of a country that gets SMS.", NUMBER, Settings(sms_countries=("+33", "+49")), None),
         ("And of no other.", NUMBER, Settings(sms_countries=("+33",)), "country.validation_failed"),
-        ("An allowed domain is exact.", EMAIL, ALLOWED, None),
-        ("It has no subdomains.", "alice@mail.example.com", ALLOWED, NOT_LISTED),
-        ("It admits nobody without an email.", NUMBER, ALLOWED, NOT_LISTED),
-        ("A domain can be blocked.", EMAIL, BLOCKED, NOT_LISTED),
-        ("It has its subdomains.", "alice@mail.example.com", BLOCKED, NOT_LISTED),
-        ("And no others.", "alice@notexample.com", BLOCKED, None),
     ],
 )
-def test_address_may_become_a_users(sentence, address, settings, refusal):
+def test_channel_of_an_address_is_open(sentence, address, settings, refusal):
     email, phone = (address, None) if "@" in address else (None, address)
-    facts = {"is_possible_phone": len(address) > 10, "is_first": True}
-    assert admission.refusal_of_address(email, phone, settings, **facts) == refusal
+    is_possible = len(address) > 10
+    assert admission.refusal_of_channel(email, phone, settings, is_possible_phone=is_possible) == refusal
 
 
-def test_allow_list_admits_the_second_address_of_a_user_and_no_email_that_nobody_will_prove():
-    refusal = admission.refusal_of_address(None, NUMBER, ALLOWED, is_possible_phone=True, is_first=False)
-    assert refusal is None
-    assert not admission.is_listed(EMAIL, ALLOWED, is_proved=False)
+@cases(
+    ("sentence", "email", "settings", "holder", "word", "refusal"),
+    [
+        ("Without settings, an email is whose it is given to.", EMAIL, Settings(), "new", "proof", None),
+        ("An allowed domain is exact.", EMAIL, ALLOWED, "new", "proof", None),
+        ("It has no subdomains.", "alice@mail.example.com", ALLOWED, "new", "proof", NOT_LISTED),
+        ("It admits nobody without an email.", None, ALLOWED, "new", "proof", NOT_LISTED),
+        ("Nor an email that nobody proves.", EMAIL, ALLOWED, "new", "none", NOT_LISTED),
+        (
+            "An anonymous user's first address is like a new one.",
+            EMAIL,
+            OTHERS,
+            "anonymous",
+            "proof",
+            NOT_LISTED,
+        ),
+        ("So is the phone.", None, ALLOWED, "anonymous", "proof", NOT_LISTED),
+        ("A permanent user's phone is not held against the list.", None, ALLOWED, "permanent", "proof", None),
+        ("The next email is.", EMAIL, OTHERS, "permanent", "proof", NOT_LISTED),
+        ("A domain can be blocked.", EMAIL, BLOCKED, "new", "proof", NOT_LISTED),
+        ("It has its subdomains.", "alice@mail.example.com", BLOCKED, "new", "proof", NOT_LISTED),
+        ("And no others.", "alice@notexample.com", BLOCKED, "new", "proof", None),
+        ("Closed sign-up makes no user.", EMAIL, CLOSED, "new", "proof", DISABLED),
+        ("Not even an anonymous one.", None, CLOSED, "new", "proof", DISABLED),
+        ("One who is there may get an address.", EMAIL, CLOSED, "anonymous", "proof", None),
+        ("An invitation lets in.", EMAIL, CLOSED, "new", "invitation", None),
+        ("Also what no list has.", EMAIL, OTHERS, "new", "invitation", None),
+        ("And an anonymous user.", EMAIL, OTHERS, "anonymous", "invitation", None),
+        ("It gives a permanent user nothing.", EMAIL, OTHERS, "permanent", "invitation", NOT_LISTED),
+        ("Nobody is let in without one.", EMAIL, CLOSED, "new", "none", DISABLED),
+        ("Nor what is blocked.", EMAIL, BLOCKED, "new", "invitation", NOT_LISTED),
+        ("A customer's provider lets in.", EMAIL, CLOSED, "new", "customer", None),
+        ("Also what no list has.", EMAIL, OTHERS, "new", "customer", None),
+        ("But not what is blocked.", EMAIL, BLOCKED, "new", "customer", NOT_LISTED),
+    ],
+)
+def test_address_may_become_a_users(sentence, email, settings, holder, word, refusal):
+    assert admission.refusal_of_address(email, settings, holder, word) == refusal
+
+
+@cases(
+    ("sentence", "email", "settings", "takes_it"),
+    [
+        ("An open door takes none.", EMAIL, Settings(), False),
+        ("Nor does a list that has the domain.", EMAIL, ALLOWED, False),
+        ("A closed one does.", EMAIL, CLOSED, True),
+        ("And another list.", EMAIL, OTHERS, True),
+        ("A phone has none.", None, CLOSED, False),
+        (
+            "It opens nothing that is blocked.",
+            EMAIL,
+            replace(CLOSED, signup_blocked_domains=frozenset({"com"})),
+            False,
+        ),
+    ],
+)
+def test_email_takes_an_invitation(sentence, email, settings, takes_it):
+    assert admission.takes_invitation(email, settings, "new") is takes_it
+
+
+REQUESTED = replace(UNUSED, made_by="message", password_hash=None)
+
+
+@cases(
+    ("sentence", "person", "holder"),
+    [
+        ("Who is not there is new.", None, "new"),
+        ("And of whom there is only a request for a code.", REQUESTED, "new"),
+        ("A sign-up was let in.", UNUSED, "permanent"),
+        ("Who proved the address is in.", replace(REQUESTED, email_confirmed_at=NOW), "permanent"),
+        ("As is an administrator.", replace(REQUESTED, role="admin"), "permanent"),
+        ("An anonymous user has a session.", replace(UNUSED, made_by="anonymous"), "anonymous"),
+    ],
+)
+def test_person_gets_an_address_as(sentence, person, holder):
+    assert admission.holder_of(person) == holder
+
+
+def test_permanent_user_is_let_in_by_any_proof_whatever_the_settings_say_since():
+    assert admission.refusal_of_first_proof(ALICE, EMAIL, CLOSED, is_invited=False) is None
+    assert admission.refusal_of_first_proof(REQUESTED, EMAIL, CLOSED, is_invited=False) == DISABLED
+    assert admission.refusal_of_first_proof(REQUESTED, EMAIL, CLOSED, is_invited=True) is None
 
 
 def test_number_that_gets_no_sms_can_still_sign_in_with_a_password():

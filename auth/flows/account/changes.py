@@ -13,6 +13,7 @@ from auth.flows.sign_in.reauthentication import (
     give_proof,
 )
 from auth.flows.sign_up import first_address
+from auth.rules.admission import Holder, Word
 from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
 from auth.rules.remaining import refusal_of_leaving
@@ -70,9 +71,14 @@ def _try_to_change(
     is_sign_up = bool(wish.new) and is_anonymous(wish.before)
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and asked.settings.autoconfirm
+    holder: Holder = "anonymous" if is_sign_up else "permanent"
+    word: Word = "proof"
+    if is_sign_up and not is_at_once and admission.takes_invitation(asked, email, holder):
+        # The answer does not tell whether there is one: without it, nothing is sent.
+        word = "invitation"
     if wish.new:
         # This comes first, because a refusal must not cost a code.
-        admission.check(asked, asked.caller.user_id, email, phone, is_first=is_sign_up)
+        admission.check(asked, asked.caller.user_id, email, phone, holder, word)
     password_hash, is_same = _prove(asked, wish, body, costs)
     if is_at_once or not is_sign_up:
         # If another user takes the address later, its confirmation is refused.

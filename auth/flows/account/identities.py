@@ -19,7 +19,6 @@ from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
-from auth.rules.admission import is_listed
 from auth.rules.levels import level_at
 from auth.rules.proofs import Proof
 from auth.rules.users import is_anonymous
@@ -139,8 +138,8 @@ def _add(
         ):
             raise ApiError("identity_already_exists")
         if was_anonymous:
-            if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):
-                raise ApiError("email_address_not_authorized")
+            if refusal := admission.refusal_of_identity(asked, act, user, identity):
+                raise ApiError(refusal)
             gets_email = first_address.finish_by_identity(asked, act, user, identity, session_id)
     except UniqueViolation as error:
         is_email = error.diag.constraint_name == "users_email_key"

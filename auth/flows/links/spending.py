@@ -9,7 +9,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
-from auth.flows import ends
+from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
 from auth.flows.links.finding import LinkOrCode, Lookup, OpenedLink, find, locked
@@ -24,6 +24,7 @@ from auth.registry import TokenHook
 from auth.rules import first_proof, links, users
 from auth.rules.ends import Reason
 from auth.rules.messages import address_of_notices
+from auth.rules.refusals import Refusal
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -95,7 +96,7 @@ def spend(asked: Asked, link_type: str, secret: LinkOrCode, receiver: Receiver) 
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
             # The refusal is raised below, so that the act spends what it refuses.
-            refusal = links.refusal_of_use(link.purpose, link.target, person)
+            refusal = _refusal_of_use(asked, act, link, person)
             if refusal is None and link.purpose in one_time.CHANGES:
                 outcome = _use_for_change(asked, act, lookup, link, person, receiver, issue)
             elif refusal is None:
@@ -121,7 +122,7 @@ def _ask_hook(
         if link is None:
             raise ApiError("otp_expired")
         person = person_of(act, link.user_id)
-        refusal = links.refusal_of_use(link.purpose, link.target, person)
+        refusal = _refusal_of_use(asked, act, link, person)
         if refusal:
             queries.spend_link(act, id=link.id)
         elif not _is_for_client(asked, lookup, link, person, receiver):
@@ -141,6 +142,17 @@ def _ask_hook(
         raise ApiError(refusal)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
     return about_new(asked, hook, link.user_id, method), effects.members
+
+
+def _refusal_of_use(
+    asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts
+) -> Refusal | None:
+    refusal = links.refusal_of_use(link.purpose, link.target, person)
+    if refusal or not link.was_mailed:
+        return refusal
+    # The settings, or the invitation that the message was sent for, may have changed since.
+    is_out = admission.refusal_of_first_proof(asked, act, person, link.target) is not None
+    return "otp_expired" if is_out else None
 
 
 def _use(

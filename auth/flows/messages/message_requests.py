@@ -16,12 +16,15 @@ from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
+from auth.rules.admission import refusal_of_first_proof
 from auth.rules.first_proof import OF_SIGN_UPS
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, acts, queries
 from sql.acts import Act
+
+_Admitted = Literal["anyone", "invited"]
 
 
 def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
@@ -32,12 +35,13 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     admission.check_channel(asked, email, phone)
     address, target = email or body["phone"], requested_target(asked, purpose, body)
     message = outgoing.Message(asked, address, channel=body.get("channel"))
-    new_id, refusal = None, JsonObject()
-    creates = _creates(asked.settings, body.get("create_user"))
+    new_id, refusal, is_invited = None, JsonObject(), False
+    admitted = admission.admitted(asked, email)
+    creates = _creates(asked.settings, body.get("create_user"), admitted)
     if creates:
         new_id = str(uuid.uuid4())
         try:
-            admission.check(asked, new_id, email, phone, data=body.get("data"))
+            admission.ask_hook(asked, new_id, email, phone, data=body.get("data"))
         except ApiError:
             # Only the audit log gets the refusal: the client must not learn that the address is free.
             new_id, refusal = None, asked.noted.subject["details"] if asked.noted.subject else {}
@@ -45,15 +49,18 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
-        is_wanted = has_quota and (
-            creates != "invited" or queries.select_invited(act, email=email).is_invited
-        )
+        nonlocal is_invited
+        is_invited = "invited" in (creates, admitted) and admission.is_invited(act, email)
+        is_wanted = has_quota and (creates == "anyone" or is_invited)
         create_addressed_user(act, body, new_id if is_wanted else None, "message")
 
     find = partial(queries.find_recipient, address=address, purpose=purpose)
     with acts.on_found(asked.db, find, before=insert) as (act, _):
         recipient = recipient_of(act, purpose, address)
-        user_id, is_due = recipient.user_id, has_quota and recipient.is_due
+        user_id, user = recipient.user_id, recipient.user
+        # Its proof would be refused.
+        is_out = user and refusal_of_first_proof(user, email, asked.settings, is_invited=is_invited)
+        is_due = has_quota and recipient.is_due and not is_out
         # A stranger may have signed up, and resend that code to the owner, who waits for this one.
         dispute(act, recipient.holder if purpose not in OF_SIGN_UPS else None)
         columns = TokenColumns(
@@ -77,22 +84,26 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     return message.id
 
 
-def _creates(settings: Settings, wanted: object) -> Literal["anyone", "invited"] | None:
-    """Return for whom a request makes a user. With `wanted` "invited", or while sign-up is closed, that is an
-    address with an open invitation of an organization: its code proves the address.
-    """
-    if wanted and wanted != "invited" and not settings.disable_signup:
-        return "anyone"
-    return "invited" if wanted and organizations.is_on(settings) else None
+def _creates(settings: Settings, wanted: object, admitted: _Admitted | None) -> _Admitted | None:
+    """Return for whom a request makes a user; with `wanted` "invited", for nobody else than the invited."""
+    if not wanted:
+        return None
+    if wanted == "invited" and admitted == "anyone":
+        return "invited" if organizations.is_on(settings) else None
+    return admitted
 
 
 @dataclass(frozen=True)
 class Recipient:
     """The user who gets a message at an address, if there is one, and the one who has the address."""
 
-    user_id: str | None
+    user: "PersonFacts | None"
     is_due: bool
     holder: "PersonFacts | None"
+
+    @property
+    def user_id(self) -> str | None:
+        return self.user and self.user.id
 
 
 def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
@@ -103,7 +114,7 @@ def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
     user = waiting if purpose in one_time.CHANGES else holder
     if user is None:
         return Recipient(None, False, holder)
-    return Recipient(user.id, links.is_due(purpose, user, holder), holder)
+    return Recipient(user, links.is_due(purpose, user, holder), holder)
 
 
 def write_requested(

@@ -24,7 +24,6 @@ from auth.flows.sign_in.oauth import MemberSession, find_provider
 from auth.flows.sign_up import first_address
 from auth.registry import TokenHook
 from auth.rules import identities
-from auth.rules.admission import is_listed
 from auth.rules.organizations import OWNER
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
@@ -253,6 +252,9 @@ def _found_or_created(
 ) -> "_IdentityOwner | ApiError":
     asked.noted.note(user_id=person and person.id, provider=identity.provider)
     by_key = provider is not None and provider.is_by_key
+    is_customers = provider is not None
+    if refusal := admission.refusal_of_identity(asked, act, person, identity, is_customers=is_customers):
+        return ApiError(refusal)
     if person is None:
         return _create_user(asked, act, identity, new_user_id, by_key=by_key)
     if is_banned(person):
@@ -302,12 +304,8 @@ def _link_identity(
 
 def _create_user(
     asked: Asked, act: acts.Act, identity: ExternalIdentity, user_id: str | None, *, by_key: bool
-) -> "_IdentityOwner | ApiError":
-    """Return the new user of an identity, or the refusal."""
-    if asked.settings.disable_signup:
-        return ApiError("signup_disabled")
-    if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):
-        return ApiError("email_address_not_authorized")
+) -> _IdentityOwner:
+    """Return the new user of an identity."""
     if user_id is None:
         raise _HookNotAsked
     email = identity.email if identity.is_proved else first_address.free_email(act, identity.email)

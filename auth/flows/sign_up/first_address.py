@@ -5,17 +5,15 @@ As an anonymous user, the session may have begun to register a passkey without a
 
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
-from auth.flows import ends
+from auth.flows import admission, ends
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns, notify
-from auth.rules.admission import is_listed
 from auth.rules.messages import message_of_first_address
-from auth.rules.users import gives_way, lacks_address
+from auth.rules.users import gives_way, is_anonymous, lacks_address
 from auth.web import audit
 from auth.web.asked import Asked
-from auth.web.errors import ApiError
 from sql import Runner, queries
 from sql.acts import Act
 
@@ -42,9 +40,11 @@ def request_address(
         holder_id = queries.find_holder(act, address=address).id
         owner = queries.select_person(act, user_id=holder_id, session_id=None)
     is_taken = owner is not None and not gives_way(owner)
-    kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
+    # The answer does not tell who is invited.
+    is_out = is_anonymous(caller) and admission.refusal_of_first_proof(asked, act, caller, address)
+    kind = "none" if is_out else message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id
-    message.write_token(act, None if is_taken else caller.id, purpose, **columns)
+    message.write_token(act, None if is_taken or is_out else caller.id, purpose, **columns)
     message.write(act, recipient_id, kind, redirect_to=columns.get("redirect_to"))
 
 
@@ -98,8 +98,7 @@ def finish_by_identity(
 
 
 def finish_by_passkey(asked: Asked, act: Act, user_id: str, session_id: str) -> None:
-    if not is_listed(None, asked.settings):
-        raise ApiError("email_address_not_authorized")
+    admission.check_settings(asked, None, None, "anonymous")
     queries.convert_user(act, user_id=user_id)
     queries.void_challenges(act, user_id=user_id)
     ends.end(act, user_id, session_id, "address_proved")

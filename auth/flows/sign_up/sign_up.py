@@ -40,11 +40,10 @@ def sign_up(asked: Asked, body: JsonObject) -> "IssuedSession | queries.InsertSi
     Raises `WeakPassword`.
     """
     email, phone, settings = body.get("email"), body.get("phone"), asked.settings
-    if settings.disable_signup:
-        raise ApiError("signup_disabled")
+    admission.check_settings(asked, email, phone, "new", doing="Sign-up")
     check_strength(asked.settings, body["password"], [email, phone], asked.parts.leaked_passwords)
     user_id = str(uuid.uuid4())
-    admission.check(asked, user_id, email, phone, data=body["data"], doing="Sign-up")
+    admission.ask_hook(asked, user_id, email, phone, data=body["data"])
     columns: _Columns = {
         "user_id": user_id,
         "email": email,
@@ -62,10 +61,9 @@ def sign_up(asked: Asked, body: JsonObject) -> "IssuedSession | queries.InsertSi
 
 def sign_up_anonymously(asked: Asked, body: JsonObject) -> IssuedSession:
     """Create a user without an address, and return the session."""
-    if asked.settings.disable_signup:
-        raise ApiError("signup_disabled")
+    admission.check_settings(asked, None, None, "new", doing="Sign-up")
     user_id = str(uuid.uuid4())
-    admission.check(asked, user_id, None, None, data=body["data"])
+    admission.ask_hook(asked, user_id, None, None, data=body["data"])
     details = {"by": "anonymous", "method": "anonymous"}
     with acts.begin(asked.db) as act:
         queries.insert_anonymous_user(act, user_id=user_id, user_metadata=body["data"])

@@ -223,13 +223,13 @@ def test_only_one_function_asks_whose_an_address_may_become():
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "auth").rglob("*.py")
         if re.search(
-            r"in asked\.parts\.admission_hooks:|\.signup_blocked_domains|settings\.sms_countries",
+            r"in asked\.parts\.admission_hooks:|\.signup_(blocked_)?domains|\.disable_signup|settings\.sms_countries",
             path.read_text(),
         )
     }
-    # Delivery also guards messages that were written before the setting.
+    # Delivery also guards messages that were written before the setting, and GET /settings shows one.
     deciding = {"auth/flows/admission.py", "auth/rules/admission.py"}
-    assert paths == deciding | {"auth/delivery/attempts.py"}
+    assert paths == deciding | {"auth/delivery/attempts.py", "auth/api/service.py"}
 
 
 class TestProviders:

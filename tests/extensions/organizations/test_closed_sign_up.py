@@ -3,8 +3,9 @@
 import pytest
 
 from tests.support.checked_rows import statements_run
-from tests.support.links import Outbox, type_in
+from tests.support.links import Outbox, hand_in, type_in
 from tests.support.pages import Visitor, words
+from tests.support.users import session_of
 
 NEW, STRANGER = "new@example.com", "stranger@example.com"
 
@@ -55,6 +56,83 @@ def test_address_without_an_open_invitation_gets_no_user(client, invitation_id, 
     email = STRANGER if spoil == "other" else NEW
     assert ask(client, email).status_code == 200
     assert database.count("users", "email <> 'alice@example.com'") == 0
+
+
+LAPSES = {
+    "expired": "UPDATE organization_invitations SET expires_at = now()",
+    "withdrawn": "DELETE FROM organization_invitations",
+    "ended": "UPDATE organizations SET ended_at = now()",
+}
+
+
+@pytest.mark.parametrize("lapse", LAPSES)
+def test_code_that_was_asked_for_before_the_invitation_lapsed_lets_nobody_in(
+    client, invitation_id, outbox, database, service_role, lapse
+):
+    ask(client, NEW)
+    database.run(LAPSES[lapse])
+    response = type_in(client, "email", NEW, outbox.last(NEW).code)
+    assert (response.status_code, response.json["error_code"]) == (403, "otp_expired")
+    assert (
+        database.count("sessions", "user_id IN (SELECT id FROM users WHERE email = 'new@example.com')") == 0
+    )
+    assert database.count("users", "email = 'new@example.com' AND NOT email_proved") == 1
+    # Neither does a later one, nor a recovery: nothing is sent.
+    ask(client, NEW)
+    client.post("/recover", json={"email": NEW})
+    assert len(outbox.sent(NEW)) == 2, "the invitation and the first code"
+    # An operator's word does.
+    invited = client.post("/admin/invite", json={"email": NEW}, headers=service_role)
+    assert invited.status_code == 200
+    assert hand_in(client, "invite", outbox.last(NEW, "invite").token).status_code == 200
+
+
+def test_generated_link_lets_in_a_user_whose_invitation_has_lapsed(
+    client, invitation_id, database, service_role
+):
+    ask(client, NEW)
+    database.run(LAPSES["withdrawn"])
+    body = {"type": "magiclink", "email": NEW}
+    link = client.post("/admin/generate_link", json=body, headers=service_role).json
+    assert hand_in(client, "magiclink", link["hashed_token"]).status_code == 200
+
+
+def test_code_from_before_sign_up_was_closed_lets_in_no_new_user_and_everybody_else(
+    make_app, client, alice, database
+):
+    open_client = make_app().test_client()
+    outbox = Outbox(open_client.application.extensions["latchkey"], database)
+    for email in (STRANGER, alice.email):
+        ask(open_client, email)
+    stranger = type_in(client, "email", STRANGER, outbox.last(STRANGER).code)
+    assert (stranger.status_code, stranger.json["error_code"]) == (403, "otp_expired")
+    assert type_in(client, "email", alice.email, outbox.last(alice.email).code).status_code == 200
+
+
+def test_invitation_that_is_withdrawn_while_its_code_waits_lets_nobody_in(
+    client, invitation_id, acme, owner, outbox, database
+):
+    ask(client, NEW)
+    code, user_id = (
+        outbox.last(NEW).code,
+        database.value("SELECT id FROM users WHERE email = 'new@example.com'"),
+    )
+    with database.locked("users", user_id) as lock:
+        answer = lock.start(lambda: type_in(client.application.test_client(), "email", NEW, code))
+        assert owner.delete(f"{acme}/invitations/{invitation_id}").status_code == 204
+    assert answer.result().status_code == 403
+    assert database.count("users", "email_proved AND email = 'new@example.com'") == 0
+
+
+def test_invitation_that_is_withdrawn_after_its_code_leaves_the_user(
+    client, invitation_id, acme, owner, outbox
+):
+    ask(client, NEW)
+    session = session_of(client, type_in(client, "email", NEW, outbox.last(NEW).code))
+    assert owner.delete(f"{acme}/invitations/{invitation_id}").status_code == 204
+    assert session.refreshed().get("/user").status_code == 200
+    ask(client, NEW)
+    assert type_in(client, "email", NEW, outbox.last(NEW).code).status_code == 200
 
 
 def test_client_that_wants_no_user_gets_none(client, invitation_id, database):
