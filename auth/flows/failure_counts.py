@@ -22,6 +22,7 @@ KINDS = {
     "device": "devices",
     "message": "messages",
     "invite": "invitations",
+    "member_invite": "invitations",
     "mail": "messages",
     "sms": "messages",
 }
@@ -108,6 +109,7 @@ def _amount(settings: Settings, row: "queries.SelectFailureCounts") -> int | Non
         if row.network
         else settings.rate_limit_messages_per_recipient,
         "invite": [settings.rate_limit_invite_per_address if row.subject else settings.rate_limit_invite],
+        "member_invite": [settings.rate_limit_invite_per_address],
         "mail": [settings.rate_limit_mail_total],
         "sms": [settings.rate_limit_sms_total],
     }.get(row.kind, [])

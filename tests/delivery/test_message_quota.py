@@ -329,7 +329,10 @@ class TestTotals:
 
 
 class TestSignedInUsers:
-    """GET /reauthenticate and PUT /user return 429, because the user waits for the message."""
+    """GET /reauthenticate and PUT /user return 429, because the user waits for the message.
+
+    What others have requested for an address is hidden from a user who wants to change to it.
+    """
 
     def test_second_code_within_a_minute_is_429(self, session, database):
         options = {"headers": session.authorization, "environ_overrides": NETWORK}
@@ -361,6 +364,27 @@ class TestSignedInUsers:
         later(database, mins=1)
         assert change(session, **body).status_code == 200
         assert len(outbox.sent()) == 2
+
+    @pytest.mark.parametrize("channel", ["email", "sms"])
+    def test_change_to_an_address_that_others_have_used_up_answers_as_ever_and_sends_nothing(
+        self, session, client, outbox, database, channel
+    ):
+        body = {"email": NEW_EMAIL} if channel == "email" else {"phone": PHONE}
+        (to,), (kind,) = body.values(), body
+        for number in range(20):
+            network = {"REMOTE_ADDR": f"203.0.113.{number}"}
+            ask(client, to, network, path="/otp", create_user=False)
+        response = change(session, **body, password="Another-Horse-1")
+        assert (response.status_code, response.json[f"new_{kind}"]) == (200, to)
+        assert response.headers["X-RateLimit-Limit"] != "20"
+        assert outbox.kinds() == [("password_changed", "alice@example.com")]
+        assert (database.count("one_time_tokens", "purpose = 'undo'"), database.count("one_time_tokens")) == (
+            1,
+            1,
+        )
+        database.run("DELETE FROM failure_counts")
+        assert change(session, **body).status_code == 200
+        assert len(outbox.sent(to)) == 1
 
 
 def test_settings_change_the_quota(make_app, alice, database, counts):

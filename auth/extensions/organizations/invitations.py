@@ -21,16 +21,12 @@ from sql import acts, queries
 
 def invite(asked: Asked, organization: VisibleOrganization, email: str, role: str, body: JsonObject) -> str:
     """Invite an address, with or without a user. The same one again gets the new role, and seven days."""
-    organization, settings = access.admit(asked, organization, OWNER, ADMIN), asked.settings
+    organization = access.admit(asked, organization, OWNER, ADMIN)
     if organization.role and not organizations.may_manage(organization.role, None, role):
         raise ApiError("organization.insufficient_permissions")
     wanted = [access.CHANGE] if organizations.manages(role) else []
     proof = access.give_proof(asked, organization, body, *wanted)
-    windows = [outgoing.window("invite", settings.rate_limit_invite_per_address, email)]
-    if access.is_operator(asked):
-        windows.append(outgoing.window("invite", settings.rate_limit_invite))
-    # As if the address were new: beyond a limit, the answer would tell whether a user has proved the address.
-    quota = outgoing.take_quota(asked, email, windows, is_new=True)
+    quota = _take_quota(asked, email)
     with access.begin(asked) as act:
         facts, caller = access.lock(asked, act, organization, *wanted, proof=proof)
         before = queries.select_invitation_of_address(act, organization_id=facts.id, email=email)
@@ -49,10 +45,26 @@ def invite(asked: Asked, organization: VisibleOrganization, email: str, role: st
             lifetime=constants.INVITATION_LIFETIME,
         )
         variables = {"organization": facts.name, "slug": facts.slug, "inviter": _inviter(asked, caller)}
-        outgoing.Message(asked, email, carries=[]).write(act, None, "organization_invitation", **variables)
+        kind = "none" if quota.refused_by else "organization_invitation"
+        outgoing.Message(asked, email, carries=[]).write(act, None, kind, **variables)
         record(act, "member_invited", facts, invited=email, invited_as=role)
-    outgoing.add_quota_headers(asked, quota)
+    if access.is_operator(asked):
+        # A member would learn of other organizations' invitations.
+        outgoing.add_quota_headers(asked, quota)
     return invitation.invitation_object
+
+
+def _take_quota(asked: Asked, email: str) -> outgoing.Counted:
+    """Count an invitation, in a window that members do not share with operators.
+
+    What it counts as refused is written without a mail. The address counts as new, because beyond a limit the
+    answer would tell whether a user has proved it.
+    """
+    if access.is_operator(asked):
+        windows = outgoing.windows_of_operators(asked, email)
+        return outgoing.take_quota(asked, email, windows, is_new=True)
+    windows = [outgoing.window("member_invite", asked.settings.rate_limit_invite_per_address, email)]
+    return outgoing.admit(asked, email, windows)
 
 
 def open_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation":

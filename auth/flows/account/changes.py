@@ -44,7 +44,7 @@ class _Costs:
     """What a request costs once, even if its change begins anew: a proof, and the quotas of its messages."""
 
     proof: Proof | None = None
-    quotas: set[str] = field(default_factory=set)
+    quotas: dict[str, outgoing.Counted] = field(default_factory=dict)
 
 
 def change_user(
@@ -87,8 +87,7 @@ def _try_to_change(
     requested = [] if is_at_once else list(wish.new.values())
     for address in requested:
         if address not in costs.quotas:
-            outgoing.take_quota(asked, address, is_new=True)
-            costs.quotas.add(address)
+            costs.quotas[address] = outgoing.admit(asked, address)
 
     def find(on: Runner) -> list[str | None]:
         # If a first address is taken, its holder gets the message.
@@ -120,7 +119,10 @@ def _try_to_change(
             new = {"new_email": email, "new_phone": phone}
             user = queries.change_user(act, user_id=caller.id, user_metadata=body.get("data"), **new)
             for address in requested:
-                first_address.request_address(asked, act, caller, address, link, body.get("channel"))
+                is_sent = costs.quotas[address].refused_by is None
+                first_address.request_address(
+                    asked, act, caller, address, link, body.get("channel"), is_sent=is_sent
+                )
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
             if is_same:

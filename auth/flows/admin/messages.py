@@ -33,12 +33,7 @@ def invitation(email: str, groups: list[str]) -> JsonObject:
 
 def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
-    settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
-    # The window of the address comes first: an invitation that it refuses must not count for the service.
-    windows = [
-        outgoing.window("invite", settings.rate_limit_invite_per_address, email),
-        outgoing.window("invite", settings.rate_limit_invite),
-    ]
+    email, redirect_to = body["email"], requested_target(asked, "invite", body)
     holder_id = queries.find_holder(asked.db, address=email).id
     before = queries.select_person(asked.db, user_id=holder_id, session_id=None)
     is_invited = before is not None and not gives_way(before)
@@ -48,7 +43,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     new_id = None if is_invited and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
         admission.ask_hook(asked, new_id, email, None, data=body["data"])
-    quota = outgoing.take_quota(asked, email, windows)
+    quota = outgoing.take_quota(asked, email, outgoing.windows_of_operators(asked, email))
 
     def insert(act: Act) -> str | None:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}

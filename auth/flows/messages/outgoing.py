@@ -30,6 +30,7 @@ _SETTINGS_OF_WINDOWS = {
     ("message", True, False): "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT",
     ("invite", True, False): "AUTH_RATE_LIMIT_INVITE_PER_ADDRESS",
     ("invite", False, False): "AUTH_RATE_LIMIT_INVITE",
+    ("member_invite", True, False): "AUTH_RATE_LIMIT_INVITE_PER_ADDRESS",
 }
 _UNITS = {60: "minute", 3600: "hour", 86_400: "day"}
 # In seconds: the cost of a stranger's message must not slow down the requests after it.
@@ -62,6 +63,18 @@ def window(
     """Return a `failure_limit` of SQL."""
     name = {"kind": kind, "subject": subject, "network": network}
     return name | {"amount": limit.amount, "seconds": limit.get_expiry()}
+
+
+def windows_of_operators(asked: Asked, email: str) -> Windows:
+    """Return the windows of an operator's invitation.
+
+    That of the address comes first: an invitation that it refuses must not count for the service.
+    """
+    settings = asked.settings
+    return [
+        window("invite", settings.rate_limit_invite_per_address, email),
+        window("invite", settings.rate_limit_invite),
+    ]
 
 
 def own_url(settings: Settings, path: str, parameters: Mapping[str, str]) -> str:
@@ -183,6 +196,11 @@ class Counted:
     # The tightest window, if it stops the message.
     window: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_stopped_by_others(self) -> bool:
+        """Whether a window stops the message that counts requests of every network for this recipient."""
+        return self.refused_by == "recipient" and not self.window["network"]
+
 
 def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False) -> Counted:
     """Count a request for a message, and return the refusal, if any. Call it outside a transaction."""
@@ -250,6 +268,18 @@ def take_quota(asked: Asked, address: str, windows: Windows = (), *, is_new: boo
     """Count like `count`. Refuse what it refuses."""
     row = count(asked, address, windows, is_new=is_new)
     if row.refused_by:
+        raise error_of(asked, address, row, is_invitation=bool(windows))
+    return row
+
+
+def admit(asked: Asked, address: str, windows: Windows = ()) -> Counted:
+    """Count like `count`, as if the address were new. What it counts as refused must not be sent.
+
+    Refuse what `count` refuses, unless the requests of other people have used up the recipient's window: a
+    refusal would tell of them, and a stranger could keep everybody else from the act.
+    """
+    row = count(asked, address, windows, is_new=True)
+    if row.refused_by and not row.is_stopped_by_others:
         raise error_of(asked, address, row, is_invitation=bool(windows))
     return row
 

@@ -25,8 +25,12 @@ def request_address(
     address: str,
     link: TokenColumns,
     channel: str | None,
+    *,
+    is_sent: bool,
 ) -> None:
     """Send the link or code that confirms an address. The caller has checked it, unless it is the first.
+
+    Unless the message `is_sent`, the same statements write none.
 
     A taken first address runs the same statements: anyone can become an anonymous user, and must not learn
     which addresses have a user.
@@ -42,9 +46,10 @@ def request_address(
     is_taken = owner is not None and not gives_way(owner)
     # The answer does not tell who is invited.
     is_out = is_anonymous(caller) and admission.refusal_of_first_proof(asked, act, caller, address)
-    kind = "none" if is_out else message_of_first_address(is_mail=is_email, is_taken=is_taken)
+    is_sent = is_sent and not is_out
+    kind = message_of_first_address(is_mail=is_email, is_taken=is_taken) if is_sent else "none"
     recipient_id = owner.id if owner and is_taken else caller.id
-    message.write_token(act, None if is_taken or is_out else caller.id, purpose, **columns)
+    message.write_token(act, caller.id if is_sent and not is_taken else None, purpose, **columns)
     message.write(act, recipient_id, kind, redirect_to=columns.get("redirect_to"))
 
 

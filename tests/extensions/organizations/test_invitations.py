@@ -295,6 +295,28 @@ class TestWindows:
         response = client.post("/admin/invite", json={"email": "z@example.net"}, headers=service_role)
         assert response.status_code == 200
 
+    def test_invitation_of_an_address_that_others_have_invited_is_written_and_sends_nothing(
+        self, client, owner, acme, bob, outbox, service_role
+    ):
+        body = {"email": "x@foreign.example", "role": "member"}
+        session = bob.open_session(client)
+        other = f"/organizations/{session.post('/organizations', json={'name': 'Other'}).json['id']}"
+        for _ in range(4):
+            assert session.post(f"{other}/invitations", json=body).status_code == 201
+        response = client.post(f"{acme}/invitations", json=body, headers=owner.authorization)
+        invitation = {"id": A_UUID, "created_at": A_TIMESTAMP, "expires_at": A_TIMESTAMP}
+        assert_ok(response, body | invitation, status=201)
+        # The headers are those of the owner's own window.
+        left = (response.headers["X-RateLimit-Limit"], response.headers["X-RateLimit-Remaining"])
+        assert left == ("5", "4")
+        assert_ok(owner.get(f"{acme}/invitations"), {"invitations": [response.json]})
+        assert len(outbox.sent("x@foreign.example")) == 3
+        # The operator's invitations are not counted with those of members.
+        for path, status in ((f"{acme}/invitations", 201), ("/admin/invite", 200)):
+            sent = {"email": body["email"]} if status == 200 else body
+            assert client.post(path, json=sent, headers=service_role).status_code == status
+        assert len(outbox.sent("x@foreign.example")) == 5
+
     def test_operators_invitations_share_a_window(self, client, acme, service_role):
         requests = [("/admin/invite", {}), (f"{acme}/invitations", {"role": "member"})] * 3
         responses = [
