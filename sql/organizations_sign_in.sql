@@ -63,8 +63,9 @@ SELECT m.role
   JOIN organizations AS o ON o.id = m.organization_id AND o.ended_at IS NULL
  WHERE m.organization_id = :organization_id AND m.user_id = :user_id;
 
--- name: mark_provider_tried(id uuid, acted_at timestamptz)
-UPDATE identity_providers SET tried_at = :acted_at WHERE id = :id;
+-- name: mark_provider_tried(id uuid, version text, acted_at timestamptz)
+-- A change since `version` was read may have brought another client, secret or document, which has signed in nobody.
+UPDATE identity_providers SET tried_at = :acted_at WHERE id = :id AND updated_at::text = :version;
 
 -- name: add_by_provider(user_id uuid, organization_id uuid, provider_id uuid, role text, acted_at timestamptz)
 INSERT INTO memberships (user_id, organization_id, role, added_by, provider_id, created_at, updated_at)

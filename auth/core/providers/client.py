@@ -59,9 +59,10 @@ class ExternalIdentity:
     # When the provider authenticated the user, in Unix seconds, if it says so. An invalid date is 0, which
     # proves nothing.
     auth_time: float | None
-    # The id and the issuer of the customer's provider, if any.
+    # The id and the issuer of the customer's provider, if any, and the version of its row that was used.
     customers_provider_id: str | None = None
     issuer: str = ""
+    version: str = ""
 
 
 class _ProviderSession(BoundedSession, OAuth2Session):  # type: ignore[misc]

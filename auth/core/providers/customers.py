@@ -51,7 +51,7 @@ class CustomerProvider(Provider):
             link_by_email=True,
         )
         super().__init__(f"{PREFIX}{row.id}", settings, service.base_url)
-        self.id = row.id
+        self.id, self._version = row.id, row.version
         self.domains = frozenset(row.domains)
         # Each provider has its own redirect URI, so that a code goes only to the provider that made it.
         self.callback_name = row.id
@@ -109,6 +109,7 @@ class CustomerProvider(Provider):
             metadata=metadata,
             customers_provider_id=self.id,
             issuer=self._settings.issuer,
+            version=self._version,
         )
 
 

@@ -90,7 +90,7 @@ def checked_domain(asked: Asked, name: str, member: str = "domains") -> str:
 
 def fetch(asked: Asked, id: str, provider: WantedProvider, secret: str, organization_id: str | None) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
-    row = SimpleNamespace(id=id, organization_id=organization_id, **provider._asdict())
+    row = SimpleNamespace(id=id, version="", organization_id=organization_id, **provider._asdict())
     try:
         CustomerProvider(row, secret, asked.settings).check()
     except ProviderError as error:

@@ -233,7 +233,7 @@ def _user_of(
     if isinstance(user, ApiError) or provider is None:
         return user
     if is_tried:
-        queries.mark_provider_tried(act, id=identity.customers_provider_id)
+        queries.mark_provider_tried(act, id=identity.customers_provider_id, version=identity.version)
     if provider.organization_id and provider.member_role:
         joins = (provider.organization_id, identity.customers_provider_id, provider.member_role)
         memberships.join_by_provider(act, user.person, *joins)
