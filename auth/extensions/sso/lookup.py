@@ -24,14 +24,15 @@ _MOST_KEPT = 200
 def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvider | None:
     """Return the provider of an identifier, or of its name in identities; None for other names.
 
-    Refuse a disabled one, unless an owner of its organization tries it.
+    Refuse a disabled one, unless an owner of its organization tries it while organizations are on. Every door
+    asks here when a user comes back from the provider, whenever the flow began.
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None
     row = select(parts.db, name.removeprefix(PREFIX))
     if row is None:
         return None
-    if not signs_in(parts, row) and not (is_tried and row.organization_id):
+    if not signs_in(parts, row, is_tried=is_tried):
         raise ApiError("sso_provider_disabled")
     key = (row.version, parts.settings.base_url, row.domains)
     loaded_key, provider = _KEPT.get(row.id, (None, None))
@@ -48,9 +49,19 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
     return provider
 
 
-def signs_in(parts: Latchkey, row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
-    """Whether a provider signs users in. That of an organization is off while organizations are."""
-    return row.enabled and not organizations.is_provider_off(parts.settings, row.organization_id)
+def signs_in(
+    parts: Latchkey,
+    row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain",
+    *,
+    is_tried: bool = False,
+) -> bool:
+    """Whether a provider signs users in, or owners who try it (`is_tried`).
+
+    That of an organization is off while organizations are.
+    """
+    if organizations.is_provider_off(parts.settings, row.organization_id):
+        return False
+    return row.enabled or (is_tried and row.organization_id is not None)
 
 
 def of_domain(parts: Latchkey, domain: str) -> "queries.SelectProviderOfDomain | None":

@@ -1,5 +1,8 @@
 """Providers of organizations, by HTTP: what their owners connect, and what they may not."""
 
+import re
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
 from tests.support.admin_keys import make_admin_key
@@ -8,13 +11,16 @@ from tests.support.armed_console import act_at as act_at
 from tests.support.armed_console import armed as armed
 from tests.support.armed_console import codes as codes
 from tests.support.commands import run_command
+from tests.support.links import CHALLENGE, VERIFIER
+from tests.support.oauth import ALLOW_LIST
 from tests.support.own_providers import ALICE, DOMAIN, PATH, SignIn
-from tests.support.pages import words
+from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
 # More than the threads of a worker that look names up.
 _FLOOD = 12
+REFUSED = re.compile("error_code=(sso_provider_disabled|oauth_provider_not_supported)")
 KEPT_OFF = "enabled: a provider that is off stays off"
 
 
@@ -544,6 +550,71 @@ def test_provider_signs_in_nobody_while_organizations_are_off_and_a_change_keeps
     assert client.put(path, json={"name": "Acme Inc."}, headers=service_role).json["enabled"] is True
     assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
     assert database.count("outbox", "kind = 'organization_sign_in'") == 0
+
+
+class TestRestart:
+    """The operator turns organizations or customers' providers off while users are at a provider."""
+
+    OFF = (
+        {"AUTH_SSO": "true", "AUTH_ORGANIZATIONS": "off"},
+        {"AUTH_SSO": "false", "AUTH_ORGANIZATIONS": "users"},
+    )
+
+    @pytest.fixture(params=OFF, ids=["organizations", "sso"])
+    def restarted(self, request, make_app):
+        return make_app(AUTH_CONSOLE="true", **ALLOW_LIST, **request.param)
+
+    @pytest.fixture
+    def go_on(self, restarted):
+        """Let a browser come back to the service with the other settings."""
+
+        def go_on(browser, url):
+            later = Visitor(restarted)
+            later.cookies = browser.cookies
+            return later.visit(url, stop=lambda target: target != url)
+
+        return go_on
+
+    @pytest.mark.parametrize("press", ["try", "move"])
+    def test_press_from_before_signs_nobody_in(
+        self, provider, browse, alice, service, database, go_on, press
+    ):
+        if press == "move":
+            database.run("UPDATE identity_providers SET is_on = true")
+        visitor = browse(alice)
+        visitor.visit(f"{PATH}/sign-in/providers/{provider}/{press}")
+        page = visitor.submit(stop=service.is_callback)
+        before = database.everything("sessions", "identities", "identity_providers", "memberships")
+        assert REFUSED.search(go_on(visitor, page.url).url)
+        assert database.everything("sessions", "identities", "identity_providers", "memberships") == before
+
+    @pytest.mark.parametrize("query", [{}, {"code_challenge": CHALLENGE}], ids=["page", "code"])
+    def test_sign_in_from_before_signs_nobody_in(self, provider, service, customers, database, go_on, query):
+        database.run("UPDATE identity_providers SET is_on = true")
+        customers.acme.be("7", "eve@example.com")
+        browser = service.browser()
+        url = service.return_url(browser, f"custom:{provider}", **query)
+        assert REFUSED.search(go_on(browser, url).url)
+        assert (database.count("users"), database.count("authorization_codes")) == (1, 0)
+
+    def test_id_token_signs_nobody_in(self, provider, restarted, customers, database):
+        database.run("UPDATE identity_providers SET is_on = true")
+        body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token()}
+        response = restarted.test_client().post("/token?grant_type=id_token", json=body)
+        assert response.status_code in (400, 404)
+        assert response.json["error_code"] in ("sso_provider_disabled", "provider_disabled")
+        assert database.count("users") == 1
+
+    def test_code_from_before_stays_good(self, provider, service, customers, database, restarted):
+        """A setting refuses new sign-ins only."""
+        database.run("UPDATE identity_providers SET is_on = true")
+        customers.acme.be("7", "eve@example.com")
+        browser = service.browser()
+        url = service.return_url(browser, f"custom:{provider}", code_challenge=CHALLENGE)
+        code = parse_qs(urlsplit(browser.visit(url).url).query)["code"][0]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        response = restarted.test_client().post("/token?grant_type=pkce", json=body)
+        assert (response.status_code, response.json["user"]["email"]) == (200, "eve@example.com")
 
 
 class TestConsole:
