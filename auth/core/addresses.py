@@ -1,7 +1,6 @@
 """Emails and phone numbers in canonical form, the only form that we store, compare, mail or count."""
 
 import re
-import unicodedata
 from typing import Literal
 
 import email_validator
@@ -16,10 +15,6 @@ email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 _LONGEST_EMAIL = 254  # RFC 5321, section 4.5.3.1
 _PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
-# Default_Ignorable_Code_Point of Unicode, except format characters, which are refused anyway.
-_INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
 _LIKE_PHONE = re.compile(r"[\s+\-./()\[\]]*[0-9][\s0-9+\-./()\[\]]*")
 # Country codes (ITU-T E.164) have three digits, except these.
 _COUNTRY = re.compile(r"\+(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[0-9]{3})")
@@ -54,9 +49,9 @@ def canonical_email(address: str) -> str:
     if len(address) > _LONGEST_EMAIL:
         raise InvalidAddress("must be an email address (The email address is too long)", "email")
     # With compatibility and invisible characters one user could look like another.
-    if _INVISIBLE.search(address):
+    if normalize.IGNORABLE.search(address):
         raise InvalidAddress("must be an email address without invisible characters", "email")
-    if unicodedata.normalize("NFKC", address) != address:
+    if normalize.compatible(address) != address:
         raise InvalidAddress("must be an email address without compatibility characters", "email")
     try:
         valid = validate_email(address, check_deliverability=False)

@@ -295,7 +295,19 @@ class TestHostileValues:
         assert render(kind, **dict.fromkeys(self.NAMES, value)).subject == render(kind).subject
 
     @cases("kind", ["organization_invitation", *ABOUT_ORGANIZATIONS])
-    @cases("name", ["acme.example", "https://evil.example", "a@evil.example", "x" * 101, "A\nB"])
+    @cases(
+        "name",
+        [
+            "acme.example",
+            "acme\uff0eexample",
+            "acme\u3002example",
+            "\ufe0f",
+            "https://evil.example",
+            "a@evil.example",
+            "x" * 101,
+            "A\nB",
+        ],
+    )
     def test_organization_whose_name_looks_like_a_link_is_not_named(self, kind, name):
         assert render(kind, organization=name).text == render(kind).text
         assert "Acme & Söhne" in render(kind, organization="Acme & Söhne").subject

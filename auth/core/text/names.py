@@ -19,7 +19,8 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
 PREFIX = "sso:"
 _PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
 _LONGEST_NAME, _LONGEST_ORGANIZATION = 80, 100
-_LIKE_A_LINK = re.compile(r"[@/:]|\w\.\w")
+# Browsers take an ideographic full stop for a dot (UTS #46).
+_LIKE_A_LINK = re.compile(r"[@/:]|\w[.\u3002]\w")
 # The members of metadata that contain the name of a user.
 MEMBERS = ("name", "full_name", "given_name", "family_name")
 
@@ -58,13 +59,16 @@ def organization(name: object) -> str | None:
 
 
 def _is_like_a_link(text: str) -> bool:
-    # Mail clients may leave out the joiners of a name, and find a link.
-    return bool(_LIKE_A_LINK.search(re.sub("[\u200c\u200d]", "", text)))
+    # Mail clients may leave out joiners, and read a full-width dot as a dot.
+    return bool(_LIKE_A_LINK.search(normalize.visible(text)))
 
 
 def in_one_line(name: str) -> str:
-    """Return the name of an application, which a stranger may have chosen, in one line of 80 characters."""
-    line = " ".join(normalize.in_one_line(name).split())
+    """Return the name of an application, which a stranger may have chosen, in one line of 80 characters.
+
+    Empty if nobody sees it.
+    """
+    line = "" if normalize.is_blank(name) else " ".join(normalize.in_one_line(name).split())
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
