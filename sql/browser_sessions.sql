@@ -3,9 +3,14 @@ INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
 -- name: know_browser(session_id uuid, browser text)
--- Call it after the user has passed every step.
+-- Call it after the user has passed every step. An act that ends the session meanwhile has forgotten its browser, so
+-- this waits for the act, which has the user's row locked, and reads the session again.
 INSERT INTO known_networks (user_id, network, passed_at)
-SELECT s.user_id, :browser, now() FROM sessions AS s WHERE s.id = :session_id AND end_of(s) IS NULL
+SELECT s.user_id, :browser, now()
+  FROM sessions AS s
+  JOIN users AS u ON u.id = s.user_id
+ WHERE s.id = :session_id AND end_of(s) IS NULL
+   FOR KEY SHARE OF u FOR SHARE OF s
 ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now();
 
 -- name: select_browser_session(token_hash bytea)

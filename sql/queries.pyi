@@ -2498,7 +2498,7 @@ class EndHoldings(NamedTuple):
     ended: bool
     voided: str | None
 
-def end_holdings(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None, voids: bool | None) -> EndHoldings: ...
+def end_holdings(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None, voids: bool | None, forgets: bool | None, known_here: Sequence[str | None] | None) -> EndHoldings: ...
 
 class LockTestDatabases(NamedTuple):
     pg_advisory_lock: str

@@ -129,6 +129,12 @@ UPDATE browser_sessions
  WHERE session_id = :session_id AND :token_hash IS NOT NULL;
 
 -- name: end_holdings(user_id uuid, session_id uuid, reason text, reach text, keys_up_to text,
---                    with_grants boolean, voids boolean, acted_at timestamptz) -> row (voided?)
+--                    with_grants boolean, voids boolean, forgets boolean, known_here text[], acted_at timestamptz)
+--   -> row (voided?)
+-- `forgets` where the user has passed every step, except on the networks and browsers `known_here`.
+WITH forgotten AS (
+  UPDATE known_networks SET passed_at = NULL
+   WHERE user_id = :user_id AND :forgets AND passed_at IS NOT NULL AND network <> ALL (:known_here)
+)
 SELECT end_held(:user_id, :session_id, :reason, :reach, :keys_up_to, :with_grants, :acted_at) AS ended,
        CASE WHEN :voids THEN void_tokens(:user_id) END AS voided;

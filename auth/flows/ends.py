@@ -1,11 +1,11 @@
 """Ends what a user holds. auth/rules/ends.py has the size of each reason."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from typing import TypedDict, cast
 
 from auth.core.text.names import PREFIX
-from auth.rules.ends import ProviderReason, Reason, what_ends
+from auth.rules.ends import ProviderReason, Reason, forgets_networks, what_ends
 from sql import Database, queries
 from sql.acts import Act
 
@@ -23,20 +23,37 @@ def of(reason: Reason, *, has_session: bool = False) -> Ending:
     return cast(Ending, asdict(what_ends(reason, has_session=has_session)))
 
 
-def end(act: Act, user_id: str, session_id: str | None, reason: Reason) -> bool:
+def end(
+    act: Act, user_id: str, session_id: str | None, reason: Reason, *, kept: Collection[str] = ()
+) -> bool:
     """End what a reason ends of a locked user, and return whether a session has ended.
 
     The size of the reason says whether the session of this id ends, or the others. Without an id, all
-    sessions end. Links and codes stay.
+    sessions end. Links and codes stay. An end of everything forgets the user's known networks and browsers,
+    except those that are `kept`: those of the session that stays.
     """
-    ending = of(reason, has_session=session_id is not None)
-    return queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=False).ended
+    return _end(act, user_id, session_id, reason, kept, voids=False).ended
 
 
-def end_and_void(act: Act, user_id: str, session_id: str | None, reason: Reason) -> None:
+def end_and_void(
+    act: Act, user_id: str, session_id: str | None, reason: Reason, *, kept: Collection[str] = ()
+) -> None:
     """End what a reason ends of a locked user, like `end`, and void the user's links and codes."""
-    ending = of(reason, has_session=session_id is not None)
-    queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=True)
+    _end(act, user_id, session_id, reason, kept, voids=True)
+
+
+def _end(
+    act: Act, user_id: str, session_id: str | None, reason: Reason, kept: Collection[str], *, voids: bool
+) -> "queries.EndHoldings":
+    return queries.end_holdings(
+        act,
+        user_id=user_id,
+        session_id=session_id,
+        **of(reason, has_session=session_id is not None),
+        voids=voids,
+        forgets=forgets_networks(reason),
+        known_here=list(kept),
+    )
 
 
 def end_with_identities(act: Act, user_id: str, providers: Iterable[str]) -> None:

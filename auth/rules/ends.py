@@ -77,3 +77,11 @@ def what_ends(reason: Reason, *, has_session: bool) -> End:
     if size == "provider" or not has_session:
         return End(reason=reason, reach="all")
     return End(reason=reason, reach=size)
+
+
+def forgets_networks(reason: Reason) -> bool:
+    """Whether known networks and browsers are forgotten: whoever held what ends may have made them known.
+
+    After a restored backup, every user would get a notice at the next sign-in.
+    """
+    return SIZES[reason] == "everything" and reason != "restored"

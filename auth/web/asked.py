@@ -82,6 +82,11 @@ class Asked:
         return cookies.browser_name(self.cookie(cookies.KNOWN))
 
     @property
+    def here(self) -> list[str]:
+        """The names in `known_networks` of the client's network and browser."""
+        return [name for name in (self.client["network"], self.browser) if name]
+
+    @property
     def browser_hash(self) -> bytes | None:
         """The hash to which the links and codes that this browser asks for are bound."""
         return one_time.hash_token(self.cookie(cookies.WAITING))

@@ -23,6 +23,7 @@ OTHER_LOCKS = {
     "make_way": "a batch of an import, of a set",
     "insert_device_request": "keeps the client that it refers to",
     "insert_oauth_request": "keeps the client and the user that it refers to",
+    "know_browser": "one statement beside the act of a sign-in; reads the session again after an act that ends it",
     "clear_failures": "counts come first in an act; record_verdict locks them by its upsert",
     "update_webhook": "a webhook belongs to no user",
     "redeliver_event": "a delivery belongs to no user",

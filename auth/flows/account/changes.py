@@ -105,7 +105,7 @@ def _try_to_change(
                 if caller.password_hash != wish.before.password_hash:
                     raise ApiError("session_not_found")
                 reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
-                ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
+                ends.end_and_void(act, caller.id, asked.caller.session_id, reason, kept=asked.here)
                 queries.set_password(
                     act,
                     user_id=caller.id,

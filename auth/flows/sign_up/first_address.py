@@ -68,7 +68,7 @@ def set_addresses(asked: Asked, act: Act, caller: PersonFacts, email: str | None
             )
             audit.record(act, caller.id, email, [f"{kind}_changed"], [], new_address=address)
     queries.void_challenges(act, user_id=caller.id)
-    ends.end(act, caller.id, asked.caller.session_id, "address_proved")
+    ends.end(act, caller.id, asked.caller.session_id, "address_proved", kept=asked.here)
 
 
 def finish(asked: Asked, act: Act, user_id: str, session_id: str | None) -> None:
@@ -77,7 +77,7 @@ def finish(asked: Asked, act: Act, user_id: str, session_id: str | None) -> None
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
     queries.void_challenges(act, user_id=user_id)
-    ends.end_and_void(act, user_id, session_id, "address_proved")
+    ends.end_and_void(act, user_id, session_id, "address_proved", kept=asked.here)
     notify(asked, act, person_of(act, user_id), "address_added")
 
 
@@ -97,7 +97,7 @@ def finish_by_identity(
     if email:
         queries.add_email_of_identity(act, user_id=user.id, email=email)
     queries.void_challenges(act, user_id=user.id)
-    ends.end_and_void(act, user.id, session_id, "address_proved")
+    ends.end_and_void(act, user.id, session_id, "address_proved", kept=asked.here)
     notify(asked, act, person_of(act, user.id), "identity_linked", provider=identity.provider)
     return email is not None
 
@@ -106,4 +106,4 @@ def finish_by_passkey(asked: Asked, act: Act, user_id: str, session_id: str) -> 
     admission.check_settings(asked, None, None, "anonymous")
     queries.convert_user(act, user_id=user_id)
     queries.void_challenges(act, user_id=user_id)
-    ends.end(act, user_id, session_id, "address_proved")
+    ends.end(act, user_id, session_id, "address_proved", kept=asked.here)
