@@ -1,6 +1,7 @@
 """Emails and phone numbers in canonical form, the only form that we store, compare, mail or count."""
 
 import re
+import unicodedata
 from typing import Literal
 
 import email_validator
@@ -51,7 +52,7 @@ def canonical_email(address: str) -> str:
     # With compatibility and invisible characters one user could look like another.
     if normalize.IGNORABLE.search(address):
         raise InvalidAddress("must be an email address without invisible characters", "email")
-    if normalize.compatible(address) != address:
+    if unicodedata.normalize("NFKC", address) != address:
         raise InvalidAddress("must be an email address without compatibility characters", "email")
     try:
         valid = validate_email(address, check_deliverability=False)

@@ -48,7 +48,7 @@ def name(text: object, most: int) -> str | None:
     if not isinstance(text, str) or len(text) > most:
         return None
     spaced = "".join(" " if unicodedata.category(char) == "Zs" else char for char in text).strip()
-    return spaced if not is_blank(spaced) and all(map(_may_be_in_a_name, compatible(spaced))) else None
+    return spaced if not is_blank(spaced) and all(map(_may_be_in_a_name, _compatible(spaced))) else None
 
 
 def is_blank(text: str) -> bool:
@@ -58,10 +58,10 @@ def is_blank(text: str) -> bool:
 
 def visible(text: str) -> str:
     """Return a text without invisible characters, and with plain ones for full-width and similar ones."""
-    return _INVISIBLE.sub("", compatible(text))
+    return _INVISIBLE.sub("", _compatible(text))
 
 
-def compatible(text: str) -> str:
+def _compatible(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
@@ -78,4 +78,4 @@ def _may_be_in_a_name(char: str) -> bool:
 
 def _in_ascii(text: str) -> str:
     # Full-width letters and signs too.
-    return "".join(str(unicodedata.decimal(char, char)) for char in compatible(text))
+    return "".join(str(unicodedata.decimal(char, char)) for char in _compatible(text))

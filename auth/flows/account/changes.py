@@ -14,7 +14,6 @@ from auth.flows.sign_in.reauthentication import (
 )
 from auth.flows.sign_up import first_address
 from auth.rules.admission import Holder, Word
-from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
 from auth.rules.remaining import refusal_of_leaving
 from auth.rules.users import ADDRESS_KINDS, AddressKind, is_anonymous
@@ -104,8 +103,10 @@ def _try_to_change(
                 # Another request has changed the password that this one checked.
                 if caller.password_hash != wish.before.password_hash:
                     raise ApiError("session_not_found")
-                reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
-                ends.end_and_void(act, caller.id, asked.caller.session_id, reason, kept=asked.here)
+                if caller.method == "recovery":
+                    ends.end_and_void(act, caller.id, asked.caller.session_id, "recovered", kept=asked.here)
+                else:
+                    ends.end_and_void(act, caller.id, asked.caller.session_id, "password_changed")
                 queries.set_password(
                     act,
                     user_id=caller.id,
