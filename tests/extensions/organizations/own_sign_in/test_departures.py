@@ -173,10 +173,10 @@ def test_removal_and_a_sign_in_with_the_provider_leave_no_session_in_either_orde
         "sign-in": lambda: browser.visit(url),
     }
     with database.locked("users", bob.id) as lock:
-        for name in sorted(acts, reverse=not is_removed_first):
-            acts[name] = lock.start(acts[name])
-    assert acts["removal"].result() == 204
-    assert acts["sign-in"].result().status in (200, 303)
+        names = sorted(acts, reverse=not is_removed_first)
+        results = {name: lock.start(acts[name]) for name in names}
+    assert results["removal"].result() == 204
+    assert results["sign-in"].result().status in (200, 303)
     of_provider = "user_id = %(id)s AND provider_term IS NOT NULL AND ended_at IS NULL"
     assert database.count("sessions", of_provider, id=bob.id) == 0
     assert database.count("identities", IDENTITIES_OF_BOB) == 0
