@@ -126,7 +126,7 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
 @_provider
 @yes_option
 def delete(provider: str) -> None:
-    """Delete PROVIDER with the identities of its users, and end everything of these users.
+    """Delete PROVIDER with the identities of its users, and end what it opened.
 
     \b
     Example: latchkey providers delete acme

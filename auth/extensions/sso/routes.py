@@ -110,7 +110,7 @@ def update_provider(identifier: str) -> Response:
 @blueprint.delete("/admin/custom-providers/<identifier>")
 @guard.operator(None)
 def delete_provider(identifier: str) -> tuple[str, int]:
-    """Delete a provider with the identities of its users, and end everything of these."""
+    """Delete a provider with the identities of its users, and end what it opened."""
     read_body(schemas.AdminInput)
     providers.delete(current_asked(), identifier)
     return "", 204
