@@ -21,6 +21,7 @@ from tests.support.own_providers import DOMAIN, SignIn
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, Session, register, session_of, sign_in
 
+Table = dict[str, Any]
 BOB, CAROL = "bob@example.com", "carol@example.com"
 OTHER_DOMAIN = "globex.example"
 # What a step makes a month older.
@@ -39,6 +40,10 @@ LIVES = {"session": 200, "key": 200, "application": 200, "userinfo": 200, "devic
 KEPT_OF_OTHER = {"session": 400, "key": 200, "application": 400, "userinfo": 401, "device": 400}
 KEPT_OF_OWN = KEPT_OF_OTHER | {"session": 200}
 ENDED = {"session": 400, "key": 401, "application": 400, "userinfo": 401, "device": 400}
+
+
+def in_a_word(statuses: dict[str, int]) -> str | dict[str, int]:
+    return "lives" if statuses == LIVES else "ended" if statuses == ENDED else statuses
 
 
 class Opened:
@@ -72,7 +77,9 @@ class Opened:
 class Year:
     """A person, who has the same subject at the issuer throughout, and what the person has."""
 
-    def __init__(self, service: Service, customers: Any, database: Any, outbox: Any, wiki: Application) -> None:
+    def __init__(
+        self, service: Service, customers: Any, database: Any, outbox: Any, wiki: Application
+    ) -> None:
         self.service, self.client, self.issuer = service, service.client, customers.acme
         self.database, self._outbox, self.wiki = database, outbox, wiki
         self._television = devices.make_television(database)
@@ -145,13 +152,11 @@ class Year:
             older = ", ".join(f"{column} = {column} - interval '1 month'" for column in columns)
             self.database.run(f"UPDATE {table} SET {older}")
 
-    def table(self, *companies: str) -> dict[str, Any]:
+    def table(self, *companies: str) -> Table:
         """Return what the person has; the sign-in with each company's provider comes last, as it may change
         the memberships.
         """
-        opened = {name: opened.statuses() for name, opened in self.opened.items()}
-        opened |= {name: "lives" for name, statuses in opened.items() if statuses == LIVES}
-        opened |= {name: "ended" for name, statuses in opened.items() if statuses == ENDED}
+        opened = {name: in_a_word(each.statuses()) for name, each in self.opened.items()}
         for_acme = self.wiki.refresh(self._for_acme["refresh_token"])
         self._for_acme = for_acme.json if for_acme.status_code == 200 else self._for_acme
         names = {f"sso:{id}": name for name, id in self.providers.items()}
@@ -159,9 +164,7 @@ class Year:
         return {
             **opened,
             "for Acme": for_acme.status_code,
-            "member of": {
-                each["slug"]: each["role"] for each in self.own.get("/organizations").json["data"]
-            },
+            "member of": {each["slug"]: each["role"] for each in self.own.get("/organizations").json["data"]},
             "identities": [names.get(each["provider"], each["provider"]) for each in identities],
             "notices": self.notices(),
             "signs in": {company: self.try_provider(company) for company in companies},
@@ -257,12 +260,29 @@ def globex(year, names, service, service_role, near) -> Callable[[str], SignIn]:
     return globex
 
 
+@pytest.fixture
+def delete_providers(year, service_role) -> Callable[[], None]:
+    """Have the operator delete the providers."""
+
+    def delete_providers() -> None:
+        for id in year.providers.values():
+            response = year.client.delete(f"/admin/custom-providers/{id}", headers=service_role)
+            assert response.status_code == 204, response.text
+
+    return delete_providers
+
+
+@pytest.fixture
+def clean_up(service) -> Callable[[], None]:
+    return lambda: janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
+
+
 @pytest.mark.parametrize("then", ["Globex, with Acme's domain", "Globex, with another domain", "Acme again"])
 def test_year_of_an_account_that_moved(
-    year, invite, turn, globex, sign_in, provider, bob, then, database, service, service_role
+    year, invite, turn, globex, sign_in, provider, bob, then, delete_providers, clean_up
 ):
     year.be(BOB, "9", password=True)
-    year.open("own", bob.sign_in(client=year.client), browser := year.browse())
+    year.open("own", year.sign_in(), year.browse())
     founded = {"name": "Initech", "slug": "initech"}
     assert year.own.post("/organizations", json=founded).status_code == 201
     year.month_passes()
@@ -270,8 +290,7 @@ def test_year_of_an_account_that_moved(
     # 1. Hired: he joins by invitation, and moves by the page's button.
     year.opened["own"].session = year.sign_in()
     invite(sign_in)
-    mover = year.browse()
-    press(mover, "acme", provider, "move")
+    press(year.browse(), "acme", provider, "move")
     year.open_by_provider("acme", "acme")
     year.use_acmes_application(year.browse())
     assert year.table("acme") == {
@@ -287,7 +306,7 @@ def test_year_of_an_account_that_moved(
     # 2. Off, and on again: what it opened before does not come back.
     year.month_passes()
     turn(False)
-    off = {
+    off: Table = {
         "own": "lives",
         "acme": "ended",
         "for Acme": 200,
@@ -304,7 +323,7 @@ def test_year_of_an_account_that_moved(
     # 3. Removed: the identity goes, with what the provider opened.
     year.month_passes()
     assert sign_in.owner.delete(f"{sign_in.path}/members/{bob.id}").status_code == 204
-    removed = {
+    removed: Table = {
         "own": "lives",
         "acme": "ended",
         "acme again": "ended",
@@ -359,16 +378,14 @@ def test_year_of_an_account_that_moved(
 
     # 6. The operator deletes the providers.
     year.month_passes()
-    for id in year.providers.values():
-        response = service.client.delete(f"/admin/custom-providers/{id}", headers=service_role)
-        assert response.status_code == 204, response.text
+    delete_providers()
     gone = dict.fromkeys(hired["signs in"], "oauth_provider_not_supported")
     deleted = ended | {"identities": ["email"], "signs in": gone}
     assert year.table(*gone) == deleted
 
     # 7. The clean-up removes nothing else, and the password and a mailed code open the account.
     year.month_passes()
-    janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
+    clean_up()
     assert year.table(*gone) == deleted
     assert year.sign_in().get("/user").json["id"] == bob.id
     year.password = False
@@ -377,7 +394,7 @@ def test_year_of_an_account_that_moved(
 
 @pytest.mark.parametrize("then", ["Globex, with Acme's domain", "Globex, with another domain", "Acme again"])
 def test_year_of_an_employee_whom_the_provider_made(
-    year, invite, turn, globex, sign_in, then, service, service_role, customers
+    year, invite, turn, globex, sign_in, then, delete_providers, clean_up
 ):
     year.be(CAROL, "10", password=False)
 
@@ -401,7 +418,7 @@ def test_year_of_an_employee_whom_the_provider_made(
     # 2. Off, and on again.
     year.month_passes()
     turn(False)
-    off = {
+    off: Table = {
         "own": "lives",
         "acme": "ended",
         "for Acme": 200,
@@ -419,7 +436,7 @@ def test_year_of_an_employee_whom_the_provider_made(
     year.month_passes()
     remove = f"{sign_in.path}/members/{carol_id}"
     assert sign_in.owner.delete(remove).status_code == 204
-    removed = off | {
+    removed: Table = off | {
         "acme again": "lives",
         "for Acme": 400,
         "member of": {"hooli": "owner"},
@@ -473,15 +490,13 @@ def test_year_of_an_employee_whom_the_provider_made(
 
     # 6. The operator deletes the providers: also what Acme's had opened ends.
     year.month_passes()
-    for id in year.providers.values():
-        response = service.client.delete(f"/admin/custom-providers/{id}", headers=service_role)
-        assert response.status_code == 204, response.text
+    delete_providers()
     gone = dict.fromkeys(hired["signs in"], "oauth_provider_not_supported")
     deleted = ended | {"acme again": "ended", "identities": ["email"], "signs in": gone}
     assert year.table(*gone) == deleted
 
     # 7. The clean-up removes nothing else, and a mailed code opens the account.
     year.month_passes()
-    janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
+    clean_up()
     assert year.table(*gone) == deleted
     assert year.sign_in().get("/user").json["id"] == carol_id
