@@ -45,6 +45,8 @@ blueprint = Blueprint("sign_in", __name__)
 
 # The message of a redirect to the sign-in page if the browser had a session.
 _ENDED = "session_expired"
+# The message of a redirect to the sign-in page if a customer's provider may not sign in this user.
+_CONFLICT = "user_sso_conflict"
 _BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
 
 
@@ -65,8 +67,11 @@ def sign_in_page(problem: Problem | None = None) -> Response:
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, user=session)
     shown_problem = problem or (why_ended() if forms.signed_value("error_code") in ("", _ENDED) else None)
-    # Users of a customer's provider who also have a password open this page with this parameter.
-    way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
+    # Users of a customer's provider who also have a password open this page with this parameter. A user whom
+    # the provider may not sign in needs none: the form would send the address there again.
+    is_refused = forms.signed_value("error_code") == _CONFLICT
+    is_by_password = is_refused or request.values.get("way") == _BY_PASSWORD
+    way = _BY_PASSWORD if is_by_password else None
     return _page_with_providers("sign_in.html", "sign-in", shown_problem, way=way)
 
 

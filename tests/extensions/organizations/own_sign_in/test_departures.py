@@ -9,6 +9,7 @@ import pytest
 
 from auth.delivery.rendering import load_templates
 from tests.support import passkeys
+from tests.support.links import SITE
 from tests.support.oauth import assert_failed
 from tests.support.own_providers import ALICE, PATH
 from tests.support.pages import Visitor, words
@@ -87,6 +88,16 @@ def test_account_that_had_moved_is_out_of_the_companys_hands(
     assert database.count("outbox", "kind = 'membership_removed'") == 0
     entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'identity_unlinked'")
     assert entry == (bob.id, {"provider": f"sso:{provider}"})
+
+
+def test_page_that_refuses_a_former_employee_of_a_provider_takes_the_password(moved, remove, bob, service):
+    remove(bob.id)
+    visitor = Visitor(service.app)
+    visitor.visit("/sign-in")
+    page = visitor.submit(email=bob.email, password=PASSWORD)
+    assert "Your account uses a different" in words(page)
+    assert visitor.session_cookie is None
+    assert visitor.submit(email=bob.email, password=PASSWORD).url == f"{SITE}/account"
 
 
 def test_what_was_added_since_the_account_had_moved_is_named(moved, by_provider, remove, bob, database, read):
