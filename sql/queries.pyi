@@ -2116,7 +2116,6 @@ class ListIdentitiesAtOrganization(NamedTuple):
     provider: str
     created_at: datetime
     member_role: str | None
-    enabled: bool
     domains: list[str]
 
 def list_identities_at_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> list[ListIdentitiesAtOrganization]: ...

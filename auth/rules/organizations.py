@@ -66,8 +66,6 @@ class IdentityAtOrganization(Protocol):
     """A row with an identity of a user at an organization's provider, which may add members."""
 
     @property
-    def enabled(self) -> bool: ...
-    @property
     def member_role(self) -> str | None: ...
 
 
@@ -149,11 +147,14 @@ def is_moved(account_created_at: datetime, identity_created_at: datetime) -> boo
 
 
 def sign_in_after(kept: Iterable[IdentityAtOrganization], *, has_lost: bool) -> SignInAfter:
-    """What the organization's sign-in does for a former member who kept these identities."""
-    enabled = [identity for identity in kept if identity.enabled]
-    if any(identity.member_role for identity in enabled):
+    """What the organization's sign-in does for a former member who kept these identities.
+
+    One that is off counts, too: once it is on again, it opens the account of a user who was told otherwise.
+    """
+    roles = [identity.member_role for identity in kept]
+    if any(roles):
         return "joins"
-    if enabled:
+    if roles:
         return "opens"
     return "lost" if has_lost else "none"
 

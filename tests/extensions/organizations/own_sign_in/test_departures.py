@@ -17,7 +17,7 @@ from tests.support.users import PASSWORD, Person
 
 CAROL = "carol@example.com"
 IDENTITIES_OF_BOB = "provider LIKE 'sso:%%' AND subject = '9'"
-JOINS = "The organization’s sign-in still opens it, and makes you a member again."
+JOINS = "The organization’s sign-in can still open it, which makes you a member again."
 GONE = "You’re no longer a member of Acme at localhost:8000, and its sign-in no longer opens your account."
 MAILBOX = (
     "The only other way to sign in is email to this address: whoever reads this mailbox can sign in as you."
@@ -136,10 +136,22 @@ def test_employee_whom_the_provider_made_is_a_member_again_at_the_next_sign_in_a
     assert database.count("memberships", "user_id = %(id)s", id=user_id) == 1
 
 
-def test_provider_that_is_off_or_adds_nobody_makes_no_member_again(employee, remove, read, database):
+def test_provider_that_adds_nobody_makes_no_member_again(employee, remove, read, database):
     database.run("UPDATE identity_providers SET member_role = NULL")
     remove(employee.get("/user").json["id"])
-    assert "and the organization’s sign-in still opens it." in read(CAROL, "membership_removed")
+    assert "and the organization’s sign-in can still open it." in read(CAROL, "membership_removed")
+
+
+def test_employee_who_is_removed_while_the_provider_is_off_is_told_what_it_does_once_it_is_on(
+    employee, sign_in, provider, remove, read, browse, alice
+):
+    user_id = employee.get("/user").json["id"]
+    assert sign_in.change(provider, enabled=False).json["enabled"] is False
+    page = browse(alice).visit(f"{PATH}/members/{user_id}/remove")
+    assert "If they sign in with your provider again, they’re a member again" in words(page)
+    remove(user_id)
+    text = read(CAROL, "membership_removed")
+    assert (JOINS in text, "Your account hasn’t changed." in text) == (True, False)
 
 
 def test_member_without_an_identity_there_is_told_that_nothing_has_changed(join, bob, acme, owner, read):
