@@ -97,6 +97,7 @@ CREATE INDEX users_names ON users USING gin (
     '@._+-/’', '       '))
 ) WITH (fastupdate = off);
 
+-- `is_first_proof` if linking it was the first proof of the user's address, null in rows of 0.7.x.
 CREATE TABLE identities (
   id               uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -107,6 +108,7 @@ CREATE TABLE identities (
   created_at       timestamptz NOT NULL DEFAULT now(),
   updated_at       timestamptz NOT NULL DEFAULT now(),
   by_key           boolean,
+  is_first_proof   boolean,
   CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject) INCLUDE (user_id),
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );

@@ -64,11 +64,13 @@ UPDATE identities
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb,
---                       last_sign_in_at timestamptz, by_key boolean, acted_at timestamptz)
+--                       last_sign_in_at timestamptz, by_key boolean, is_first_proof boolean, acted_at timestamptz)
 -- Inserts nothing if the user has an identity of this provider. Another user's identity violates its
 -- constraint.
-INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, by_key, created_at, updated_at)
-VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, nullif(:by_key, false), :acted_at, :acted_at)
+INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, by_key, is_first_proof, created_at,
+                        updated_at)
+VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, nullif(:by_key, false),
+        nullif(:is_first_proof, false), :acted_at, :acted_at)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: remove_identity(user_id uuid, provider text)

@@ -1340,7 +1340,7 @@ def select_identity_of(on: Runner, /, *, user_id: str | None, provider: str | No
 
 def use_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
 
-def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, last_sign_in_at: datetime | str | None, by_key: bool | None) -> int: ...
+def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, last_sign_in_at: datetime | str | None, by_key: bool | None, is_first_proof: bool | None) -> int: ...
 
 def remove_identity(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
 
@@ -2115,6 +2115,7 @@ def list_members_of_provider(on: Runner, /, *, provider_id: str | None, most: in
 class ListIdentitiesAtOrganization(NamedTuple):
     provider: str
     created_at: datetime
+    is_first_proof: bool
     member_role: str | None
     domains: list[str]
 

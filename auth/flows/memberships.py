@@ -39,7 +39,7 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
     if not rows:
         return Departure((), "none", by_mailbox_alone=False)
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
-    moved = [row for row in rows if rules.is_moved(person.created_at, row.created_at)]
+    moved = [row for row in rows if rules.is_moved(person.created_at, row)]
     lost = moved if removal.remains(asked, on, user_id, without=[row.provider for row in moved]) else []
     kept = [row for row in rows if row not in lost]
     ways = queries.select_ways_to_sign_in(on, user_id=user_id)

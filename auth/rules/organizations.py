@@ -63,8 +63,14 @@ class OrganizationProvider(Protocol):
 
 
 class IdentityAtOrganization(Protocol):
-    """A row with an identity of a user at an organization's provider, which may add members."""
+    """A row with an identity of a user at an organization's provider, which may add members. `is_first_proof`
+    if it proved the user's address first.
+    """
 
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def is_first_proof(self) -> bool: ...
     @property
     def member_role(self) -> str | None: ...
 
@@ -139,11 +145,14 @@ def loses_invitations(before: Role, after: Role) -> bool:
     return manages(before) and _rank(after) < _rank(before)
 
 
-def is_moved(account_created_at: datetime, identity_created_at: datetime) -> bool:
+def is_moved(account_created_at: datetime, identity: IdentityAtOrganization) -> bool:
     """Rule 49: whether an account is older than its identity at the organization's provider, which then goes
-    with the membership. A provider that made the account made both at one moment.
+    with the membership.
+
+    A provider that made the account made both at one moment. What somebody prepared for the address, such as
+    a request for a code, is no account before the first proof.
     """
-    return account_created_at < identity_created_at
+    return account_created_at < identity.created_at and not identity.is_first_proof
 
 
 def sign_in_after(kept: Iterable[IdentityAtOrganization], *, has_lost: bool) -> SignInAfter:

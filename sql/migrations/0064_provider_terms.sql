@@ -3,6 +3,7 @@
 ALTER TABLE identity_providers ADD term uuid NOT NULL DEFAULT gen_random_uuid()
   CONSTRAINT identity_providers_term_key UNIQUE;
 ALTER TABLE sessions ADD provider_term uuid;
+ALTER TABLE identities ADD is_first_proof boolean;
 ALTER TABLE authorization_codes ADD provider_term uuid;
 ALTER TABLE api_keys ADD provider_term uuid;
 ALTER TABLE api_keys ALTER provider_term SET DEFAULT '00000000-0000-0000-0000-000000000000';

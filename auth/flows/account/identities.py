@@ -134,7 +134,12 @@ def _add(
     try:
         by_key = user.is_session_by_key
         if not queries.insert_identity(
-            act, user_id=user.id, last_sign_in_at=None, by_key=by_key, **identity.row
+            act,
+            user_id=user.id,
+            last_sign_in_at=None,
+            by_key=by_key,
+            is_first_proof=False,
+            **identity.row,
         ):
             raise ApiError("identity_already_exists")
         if was_anonymous:

@@ -289,7 +289,7 @@ def _link_identity(
     by_key = by_key or person.is_email_by_key or person.is_session_by_key
     new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:
-        if not queries.insert_identity(act, **new):
+        if not queries.insert_identity(act, **new, is_first_proof=False):
             return ApiError("identity_already_exists")
         notify(asked, act, person, "identity_linked", provider=identity.provider)
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
@@ -297,7 +297,7 @@ def _link_identity(
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
     address = found(person.email, "unexpected_failure")
     prove_address(act, person, "email", address, "provider", by_key=by_key)
-    queries.insert_identity(act, **new)
+    queries.insert_identity(act, **new, is_first_proof=True)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
     return _IdentityOwner(person_of(act, person.id), is_first=True, is_by_key=by_key)
 

@@ -124,6 +124,20 @@ def test_identity_stays_where_nothing_else_signs_in(moved, by_provider, remove, 
     assert by_provider.refresh().status_code == 200
 
 
+def test_account_that_somebody_prepared_before_its_first_proof_has_not_moved(
+    on, customers, service, provider, remove, client, database, read
+):
+    assert client.post("/otp", json={"email": CAROL}).status_code == 200
+    database.run(
+        "UPDATE users SET created_at = created_at - interval '1 day' WHERE email = %(email)s", email=CAROL
+    )
+    customers.acme.be("10", CAROL)
+    session = service.signed_in(f"custom:{provider}")
+    remove(session.get("/user").json["id"])
+    assert JOINS in read(CAROL, "membership_removed")
+    assert service.signed_in(f"custom:{provider}").get("/user").json["email"] == CAROL
+
+
 def test_employee_whom_the_provider_made_is_a_member_again_at_the_next_sign_in_and_is_told(
     employee, remove, provider, service, database, read
 ):
