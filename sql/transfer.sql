@@ -121,7 +121,7 @@ SELECT u.id::text,
                  'aal', k.aal
                ) ORDER BY k.created_at, k.id)
           FROM api_keys AS k
-         WHERE k.user_id = u.id)::text AS api_keys
+         WHERE k.user_id = u.id AND NOT is_over(k.provider_term))::text AS api_keys
   FROM users AS u
  WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u) AND NOT (gives_way(u) AND u.role <> 'admin')
  ORDER BY u.id
