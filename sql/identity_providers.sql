@@ -159,6 +159,10 @@ WITH present AS MATERIALIZED (
   SELECT c.user_id FROM authorization_codes AS c
    WHERE c.provider_term IS NOT NULL AND c.session_id IS NULL
      AND NOT EXISTS (SELECT FROM present WHERE present.term = c.provider_term)
+   UNION
+  SELECT t.user_id FROM one_time_tokens AS t JOIN sessions AS s ON s.id = t.session_id
+   WHERE t.spent_at IS NULL AND t.purpose IN ('email_change', 'phone_change') AND s.provider_term IS NOT NULL
+     AND NOT EXISTS (SELECT FROM present WHERE present.term = s.provider_term)
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id

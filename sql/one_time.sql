@@ -31,7 +31,8 @@ SELECT u.id
 --     password_hash?, user_agent?, ip?, email?, phone?, signup_user_agent?, signup_ip?)
 -- A link, a code or both: the facts that decide, then what its page shows. The link of a sign-up has
 -- `user_metadata`. An administrator generated a link that was not mailed. A link to an address that an
--- administrative key has set is the key's, too.
+-- administrative key has set is the key's, too. `is_over` if a customer's provider that was turned off since had
+-- opened the session that asked.
 SELECT t.id, t.user_id, t.purpose, t.target, t.created_at, t.expires_at, t.spent_at,
        t.user_metadata IS NOT NULL AS is_of_sign_up,
        (SELECT count(*)
@@ -41,6 +42,7 @@ SELECT t.id, t.user_id, t.purpose, t.target, t.created_at, t.expires_at, t.spent
        t.code_expires_at, t.browser_hash,
        EXISTS (SELECT FROM outbox AS o WHERE o.user_id = t.user_id AND o.one_time_token_id = t.id) AS was_mailed,
        (t.by_key OR t.target = u.email_by_key OR t.target = u.phone_by_key) IS TRUE AS is_by_key,
+       is_over((SELECT s.provider_term FROM sessions AS s WHERE s.id = t.session_id)),
        t.redirect_to, t.code_challenge, t.session_id, t.password_hash, t.user_agent, host(t.ip) AS ip,
        u.email, u.phone, iso_8601(t.created_at) AS asked_at,
        CASE WHEN t.user_metadata IS NULL THEN u.signup_user_agent ELSE t.user_agent END AS signup_user_agent,

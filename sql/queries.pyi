@@ -1378,6 +1378,7 @@ class SelectLink(NamedTuple):
     browser_hash: memoryview | None
     was_mailed: bool
     is_by_key: bool
+    is_over: bool
     redirect_to: str | None
     code_challenge: str | None
     session_id: str | None

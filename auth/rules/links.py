@@ -123,8 +123,10 @@ def can_be_declined(purpose: str, person: Person) -> bool:
     return purpose == "email_change" and lacks_address(person)
 
 
-def refusal_of_use(purpose: str, target: str, person: Person) -> Refusal | None:
+def refusal_of_use(purpose: str, target: str, person: Person, *, is_over: bool = False) -> Refusal | None:
     """Refuse a link or code for an address that is no longer the user's, nor the new one.
+
+    `is_over` if a session asked for it whose provider was turned off since.
 
     A new address that the user has proved is not refused: an earlier transaction of the same use has changed
     it, before the token hook was asked.
@@ -133,6 +135,6 @@ def refusal_of_use(purpose: str, target: str, person: Person) -> Refusal | None:
         is_users = target in (person.new_email, person.new_phone) or has_proved(person, target)
     else:
         is_users = target in (person.email, person.phone)
-    if not is_users:
+    if is_over or not is_users:
         return "otp_expired"
     return "user_banned" if is_banned(person) else None

@@ -46,8 +46,8 @@ BEGIN
 END
 $$;
 
--- Ends what providers opened in these terms: sessions with their codes and approved requests, and API keys. A
--- session that one of these has opened has the same term. Call it with the user's row locked.
+-- Ends what providers opened in these terms: sessions with their codes, approved requests and pending changes of the
+-- address, and API keys. A session that one of these has opened has the same term. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_opened_in(owner uuid, terms uuid[], reason text, moment timestamptz) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -60,6 +60,20 @@ AS $$
    WHERE r.user_id = owner AND r.opened_session_id IS NULL
      AND s.id = r.session_id AND s.provider_term = ANY (terms);
   DELETE FROM api_keys WHERE user_id = owner AND provider_term = ANY (terms);
+  WITH withdrawn AS (
+    DELETE FROM one_time_tokens AS t
+     USING sessions AS s
+     WHERE t.user_id = owner AND t.spent_at IS NULL AND t.purpose IN ('email_change', 'phone_change')
+       AND s.id = t.session_id AND s.provider_term = ANY (terms)
+    RETURNING t.target
+  )
+  UPDATE users AS u
+     SET new_email = CASE WHEN u.new_email = ANY (gone.addresses) THEN NULL ELSE u.new_email END,
+         email_change_sent_at = CASE WHEN u.new_email = ANY (gone.addresses) THEN NULL ELSE u.email_change_sent_at END,
+         new_phone = CASE WHEN u.new_phone = ANY (gone.addresses) THEN NULL ELSE u.new_phone END,
+         phone_change_sent_at = CASE WHEN u.new_phone = ANY (gone.addresses) THEN NULL ELSE u.phone_change_sent_at END
+    FROM (SELECT array_agg(target) AS addresses FROM withdrawn) AS gone
+   WHERE u.id = owner AND (u.new_email = ANY (gone.addresses) OR u.new_phone = ANY (gone.addresses));
   UPDATE sessions SET ended_at = moment, end_reason = end_opened_in.reason
    WHERE user_id = owner AND ended_at IS NULL AND provider_term = ANY (terms)
 $$;

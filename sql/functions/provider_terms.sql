@@ -59,7 +59,11 @@ AS $$
                SELECT k.provider_term FROM api_keys AS k WHERE k.user_id = owner AND is_over(k.provider_term)
                 UNION
                SELECT c.provider_term FROM authorization_codes AS c
-                WHERE c.user_id = owner AND c.session_id IS NULL AND is_over(c.provider_term))
+                WHERE c.user_id = owner AND c.session_id IS NULL AND is_over(c.provider_term)
+                UNION
+               SELECT s.provider_term FROM one_time_tokens AS t JOIN sessions AS s ON s.id = t.session_id
+                WHERE t.user_id = owner AND t.spent_at IS NULL AND t.purpose IN ('email_change', 'phone_change')
+                  AND is_over(s.provider_term))
 $$;
 
 -- A provider that is turned off or disabled, or gets another issuer, begins a new term.
@@ -110,7 +114,8 @@ BEGIN
 END
 $$;
 CREATE OR REPLACE TRIGGER session_begins BEFORE INSERT ON sessions
-  FOR EACH ROW WHEN (NEW.amr IS NOT NULL AND NEW.provider_term IS NULL) EXECUTE FUNCTION fill_term_of_session();
+  FOR EACH ROW WHEN (NEW.amr IS NOT NULL AND NEW.provider_term IS NULL AND NEW.ended_at IS NULL)
+  EXECUTE FUNCTION fill_term_of_session();
 
 CREATE OR REPLACE FUNCTION fill_term_of_code() RETURNS trigger
   LANGUAGE plpgsql SET search_path FROM CURRENT

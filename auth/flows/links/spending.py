@@ -147,7 +147,7 @@ def _ask_hook(
 def _refusal_of_use(
     asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts
 ) -> Refusal | None:
-    refusal = links.refusal_of_use(link.purpose, link.target, person)
+    refusal = links.refusal_of_use(link.purpose, link.target, person, is_over=link.is_over)
     if refusal or not link.was_mailed:
         return refusal
     # The settings, or the invitation that the message was sent for, may have changed since.
