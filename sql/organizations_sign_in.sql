@@ -78,15 +78,17 @@ SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = 
  LIMIT :most;
 
 -- name: list_identities_at_organization(user_id uuid, organization_id uuid) -> rows (member_role?)
-SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.member_role, domains_of(p) AS domains
+SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.member_role,
+       is_enabled(p) AS enabled, domains_of(p) AS domains
   FROM identities AS i
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE i.user_id = :user_id AND p.organization_id = :organization_id
  ORDER BY i.created_at, p.id;
 
--- name: keep_membership(user_id uuid, organization_id uuid, provider_id uuid)
--- The last owner's membership stays when the provider that added it is deleted.
-UPDATE memberships SET provider_id = NULL
+-- name: keep_membership(user_id uuid, organization_id uuid, provider_id uuid, heir_id uuid)
+-- A membership that stays when the provider that added it is deleted: that of the last owner, and one that another
+-- provider (`heir_id`) would add.
+UPDATE memberships SET provider_id = :heir_id
  WHERE user_id = :user_id AND organization_id = :organization_id AND provider_id = :provider_id;
 
 -- For the janitor.

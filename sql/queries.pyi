@@ -2118,11 +2118,12 @@ class ListIdentitiesAtOrganization(NamedTuple):
     created_at: datetime
     is_first_proof: bool
     member_role: str | None
+    enabled: bool
     domains: list[str]
 
 def list_identities_at_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> list[ListIdentitiesAtOrganization]: ...
 
-def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> int: ...
+def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None, heir_id: str | None) -> int: ...
 
 class ListDomainsToLookUp(NamedTuple):
     organization_id: str

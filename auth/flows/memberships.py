@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from auth.core.text.names import PREFIX
 from auth.flows import ends, organizations
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
@@ -113,9 +114,10 @@ def _end_identities(
 
 
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
-    """End some memberships that a provider added, and return whether there are more.
+    """End some memberships that a deleted provider added, and return whether there are more.
 
-    The last owner's stays, as one that no provider added.
+    The last owner's stays, as one that no provider added, and that of a user whom another provider of the
+    organization would make a member again: the company changes its provider.
     """
     members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
     for member in members:
@@ -123,8 +125,12 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
         with acts.on(asked.db, user_id) as act:
             act.lock_organizations([id])
             organization = facts_of(act, id, user_id)
-            if organization and rules.is_last_owner(organization.role, organization.other_owners):
-                queries.keep_membership(act, user_id=user_id, organization_id=id, provider_id=provider_id)
+            rows = queries.list_identities_at_organization(act, user_id=user_id, organization_id=id)
+            heir = next((row.provider for row in rows if rules.adds_member(row)), None)
+            is_last = organization and rules.is_last_owner(organization.role, organization.other_owners)
+            if organization and (heir or is_last):
+                ids = {"user_id": user_id, "organization_id": id, "provider_id": provider_id}
+                queries.keep_membership(act, **ids, heir_id=heir and heir.removeprefix(PREFIX))
             elif _end_membership(act, user_id, id, provider_id) and organization:
                 _record_removed(act, organization, user_id)
                 # The user may have moved to another provider of the organization.

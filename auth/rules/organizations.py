@@ -72,6 +72,8 @@ class IdentityAtOrganization(Protocol):
     @property
     def is_first_proof(self) -> bool: ...
     @property
+    def enabled(self) -> bool: ...
+    @property
     def member_role(self) -> str | None: ...
 
 
@@ -153,6 +155,11 @@ def is_moved(account_created_at: datetime, identity: IdentityAtOrganization) -> 
     a request for a code, is no account before the first proof.
     """
     return account_created_at < identity.created_at and not identity.is_first_proof
+
+
+def adds_member(identity: IdentityAtOrganization) -> bool:
+    """Whether a sign-in with an identity at an organization's provider makes its user a member."""
+    return identity.enabled and identity.member_role is not None
 
 
 def sign_in_after(kept: Iterable[IdentityAtOrganization], *, has_lost: bool) -> SignInAfter:

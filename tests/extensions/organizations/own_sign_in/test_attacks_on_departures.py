@@ -1,0 +1,48 @@
+"""What becomes of an employee whom one provider of the organization made, and who has moved to another."""
+
+import pytest
+
+from tests.support.own_providers import DOMAIN, PATH
+from tests.support.users import PASSWORD, Person
+
+CAROL = "carol@example.com"
+
+
+@pytest.fixture
+def employee(on, customers, service, provider):
+    """The session of Carol, whom the provider made."""
+    customers.acme.be("10", CAROL)
+    return service.signed_in(f"custom:{provider}")
+
+
+@pytest.fixture
+def second(employee, sign_in, provider, customers, database):
+    """The id of the company's new provider, which has the domain now, and where Carol is."""
+    assert sign_in.change(provider, domains=[]).status_code == 200
+    answer = sign_in.connect(customers.globex, domains=[DOMAIN], member_role="member")
+    assert answer.status_code == 201, answer.text
+    id = answer.json["id"]
+    database.run("UPDATE identity_providers SET tried_at = now(), is_on = true WHERE id = %(id)s", id=id)
+    customers.globex.be("77", CAROL)
+    return id
+
+
+@pytest.mark.parametrize("adds", [True, False])
+def test_employees_who_have_moved_to_the_companys_new_provider_stay_when_the_old_one_is_deleted(
+    employee, sign_in, provider, second, service, database, browse, acme, adds
+):
+    user_id = employee.get("/user").json["id"]
+    visitor = browse(Person(service.client, user_id, CAROL))
+    path = f"{PATH[1:]}/sign-in/providers/{second}/move"
+    visitor.visit(f"/{path}")
+    visitor.press(path)
+    session = service.signed_in(f"custom:{second}")
+    if not adds:
+        database.run("UPDATE identity_providers SET member_role = NULL WHERE id = %(id)s", id=second)
+    answer = sign_in.owner.delete(f"{acme}/providers/{provider}", json={"current_password": PASSWORD})
+    assert answer.status_code == 204, answer.text
+    members = database.all("SELECT provider_id::text FROM memberships WHERE user_id = %(id)s", id=user_id)
+    assert members == ([(second,)] if adds else [])
+    assert database.count("identities", f"provider = 'sso:{second}'") == adds
+    assert session.refresh().status_code == (200 if adds else 400)
+    assert ("access_token" in service.sign_in(f"custom:{second}").url) == adds
