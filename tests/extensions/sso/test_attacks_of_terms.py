@@ -8,7 +8,7 @@ import pytest
 
 from tests.extensions.sso.test_provider_terms import ALICE, CUT_OFF
 from tests.support.answers import assert_error
-from tests.support.api_keys import make_key, use
+from tests.support.api_keys import make_key, token_of, use
 from tests.support.commands import run_command
 from tests.support.links import hand_in, type_in
 from tests.support.users import Person
@@ -101,3 +101,39 @@ def test_ended_session_from_before_terms_is_restored_from_a_dump_of_the_data(
         "INSERT INTO sessions SELECT * FROM jsonb_populate_recordset(NULL::sessions, %(rows)s)", rows=rows
     )
     assert database.count("sessions", "NOT ended_at IS NULL") == 1
+
+
+def test_each_way_to_ask_about_it_says_that_it_is_over(sso, session, service_role, database):
+    """Other statements than those that give tokens: lists, introspection, and a key's access token."""
+    key = make_key(session)[1]
+    token = token_of(sso.client, key)
+    own = Person(sso.client, session.get("/user").json["id"], ALICE).open_session()
+    paths = ("/user", "/sessions", "/user/api_keys", "/user/oauth/grants", "/user/recent_changes")
+
+    def introspected(text):
+        answer = sso.client.post("/introspect", json={"token": text}, headers=service_role)
+        assert answer.status_code == 200, answer.text
+        return answer.json["active"]
+
+    def seen():
+        return {
+            "active": [introspected(text) for text in (session.access_token, key, token)],
+            "statuses": {session.get(path).status_code for path in paths},
+            "key": sso.client.get("/user", headers={"Authorization": f"Bearer {token}"}).status_code,
+            "sessions": len(own.get("/sessions").json["data"]),
+        }
+
+    assert seen() == {"active": [True] * 3, "statuses": {200}, "key": 200, "sessions": 2}
+    database.run(CUT_OFF["off and on"])
+    assert seen() == {"active": [False] * 3, "statuses": {401}, "key": 401, "sessions": 1}
+
+
+def test_session_that_is_over_takes_the_place_of_no_other(sso, session, acme, database, make_app):
+    """A user has two sessions; the provider's is newer than the one by password."""
+    person = Person(sso.client, session.get("/user").json["id"], ALICE)
+    own = person.open_session()
+    database.run("UPDATE sessions SET created_at = now() - interval '1 day' WHERE provider_term IS NULL")
+    database.run(CUT_OFF["off"])
+    client = make_app(AUTH_SSO="true", AUTH_SESSIONS_PER_USER="2").test_client()
+    other = person.open_session(client)
+    assert [each.refresh().status_code for each in (own, other)] == [200, 200]

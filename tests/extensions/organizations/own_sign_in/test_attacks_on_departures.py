@@ -46,3 +46,27 @@ def test_employees_who_have_moved_to_the_companys_new_provider_stay_when_the_old
     assert database.count("identities", f"provider = 'sso:{second}'") == adds
     assert session.refresh().status_code == (200 if adds else 400)
     assert ("access_token" in service.sign_in(f"custom:{second}").url) == adds
+
+
+def test_what_the_provider_of_an_ended_organization_opened_is_over_before_the_janitor_comes(
+    employee, alice, owner, acme, database
+):
+    """The deletion of the last user ends an organization without an act on its provider."""
+    own = alice.open_session()
+    database.run("UPDATE organizations SET ended_at = now()")
+    assert database.value("SELECT is_on FROM identity_providers")
+    assert [employee.refresh().status_code, own.refresh().status_code] == [400, 200]
+
+
+def test_owners_trial_of_a_provider_that_is_off_lasts_until_the_operator_disables_it(
+    tried, provider, client, service_role, database
+):
+    is_live = "provider_term IS NOT NULL AND end_of(s) IS NULL"
+    count = f"SELECT count(*) FROM sessions AS s WHERE {is_live}"
+    assert (database.value(count), database.value("SELECT is_on FROM identity_providers")) == (1, False)
+    path = f"/admin/custom-providers/custom:{provider}"
+    assert client.put(path, json={"name": "Other"}, headers=service_role).status_code == 200
+    assert database.value(count) == 1
+    assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
+    assert database.value("SELECT is_blocked FROM identity_providers")
+    assert database.value(count) == 0

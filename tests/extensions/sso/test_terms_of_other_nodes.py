@@ -1,0 +1,116 @@
+"""Nodes of 0.7.x write no terms and read only `ended_at`. The triggers fill the terms of what they write, and refuse
+what is over.
+"""
+
+import json
+import uuid
+
+import psycopg2
+import pytest
+
+from tests.extensions.sso.test_provider_terms import ALICE, CUT_OFF
+from tests.support.api_keys import insert_key, make_key
+from tests.support.users import Person
+
+OVER = "the provider that opened this was turned off"
+TERM = "SELECT term FROM identity_providers WHERE identifier = 'custom:acme-idp'"
+
+
+class OldNode:
+    """What a node of 0.7.x writes for Alice."""
+
+    def __init__(self, database, user_id, provider):
+        self._database, self._user_id, self._provider = database, user_id, provider
+
+    def session(self, provider=None, opened_by=None):
+        amr = [{"method": "oauth", "provider": provider}] if provider else [{"method": "password"}]
+        values = {"user": self._user_id, "amr": json.dumps(amr), "opener": opened_by}
+        return self._database.value(
+            "INSERT INTO sessions (user_id, method, amr, opened_by) VALUES (%(user)s, 'oauth', %(amr)s, %(opener)s)"
+            " RETURNING provider_term",
+            **values,
+        )
+
+    def code(self, provider):
+        return self._database.value(
+            "INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, expires_at, provider)"
+            " VALUES (%(user)s, %(hash)s, '', 'oauth', now(), %(provider)s) RETURNING provider_term",
+            hash=uuid.uuid4().bytes,
+            user=self._user_id,
+            provider=provider,
+        )
+
+    def key(self):
+        insert_key(self._database, self._user_id)
+        return self._database.value("SELECT provider_term FROM api_keys ORDER BY created_at DESC LIMIT 1")
+
+
+@pytest.fixture
+def session(sso, acme):
+    return sso.signed_in(acme.identifier)
+
+
+@pytest.fixture
+def user_id(session):
+    return session.get("/user").json["id"]
+
+
+@pytest.fixture
+def old(session, user_id, acme, database):
+    return OldNode(database, user_id, f"sso:{acme.id}")
+
+
+def test_what_they_write_gets_the_term_of_its_provider(old, acme, session, database):
+    term, name = database.value(TERM), f"sso:{acme.id}"
+    assert [old.session(name), old.session(opened_by=session.id), old.code(name), old.key()] == [term] * 4
+    assert [old.session(), old.session("google"), old.code("google")] == [None] * 3
+
+
+def test_key_of_a_user_without_the_provider_gets_no_term(old, user_id, database):
+    database.run("DELETE FROM identities WHERE provider LIKE 'sso:%%'")
+    assert old.key() is None
+
+
+def test_key_has_the_term_of_the_identity_that_came_last(old, sso, globex, user_id, database):
+    database.run(
+        "INSERT INTO identities (user_id, provider, subject, identity_data, created_at)"
+        " VALUES (%(id)s, %(provider)s, '2', '{}', now() + interval '1 hour')",
+        id=user_id,
+        provider=f"sso:{globex.id}",
+    )
+    assert old.key() == database.value("SELECT term FROM identity_providers WHERE id = %(id)s", id=globex.id)
+
+
+@pytest.mark.parametrize("way", CUT_OFF)
+@pytest.mark.parametrize("act", ["session", "opened", "refresh", "count", "code", "key", "key's token"])
+def test_what_is_over_opens_and_writes_nothing(old, acme, session, user_id, sso, database, way, act):
+    make_key(session)
+    old.code(f"sso:{acme.id}")
+    database.run(CUT_OFF[way])
+    acts = {
+        "session": lambda: old.session(f"sso:{acme.id}"),
+        "opened": lambda: old.session(opened_by=session.id),
+        "refresh": lambda: database.run("UPDATE sessions SET counter = counter + 1, refreshed_at = now()"),
+        "count": lambda: database.run("UPDATE sessions SET refreshes = refreshes + 1"),
+        "code": lambda: database.run("UPDATE authorization_codes SET session_id = gen_random_uuid()"),
+        "key": old.key,
+        "key's token": lambda: database.run("UPDATE api_keys SET refreshes = refreshes + 1"),
+    }
+    if act == "session" and way != "deleted":
+        # A provider that is on again, or that the node found on, opens it in the present term.
+        assert acts[act]() == database.value(TERM)
+        return
+    with pytest.raises(psycopg2.OperationalError, match=OVER):
+        acts[act]()
+
+
+def test_sessions_and_keys_without_a_term_go_on(old, user_id, session, sso, database):
+    own = Person(sso.client, user_id, ALICE).open_session()
+    make_key(own)
+    database.run(CUT_OFF["deleted"])
+    only = "WHERE provider_term IS NULL"
+    for statement in (
+        f"UPDATE sessions SET counter = counter + 1, refreshed_at = now() {only}",
+        f"UPDATE api_keys SET refreshes = refreshes + 1 {only}",
+    ):
+        database.run(statement)
