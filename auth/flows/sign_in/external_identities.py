@@ -14,7 +14,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
-from auth.flows import admission, facts, memberships
+from auth.flows import admission, ends, facts, memberships
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
@@ -271,7 +271,8 @@ def _found_or_created(
         if refusal:
             return ApiError(refusal)
         if is_adopted and identity_row is None and queries.remove_identity(act, **ids):
-            # Its subject may be that of a deleted account.
+            # Its subject may be that of a deleted account, or of another person by now.
+            ends.end_with_identities(act, person.id, [identity.provider])
             audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
     if identity_row is None:
         return _link_identity(asked, act, person, identity, by_key=by_key)

@@ -137,3 +137,14 @@ def test_session_that_is_over_takes_the_place_of_no_other(sso, session, acme, da
     client = make_app(AUTH_SSO="true", AUTH_SESSIONS_PER_USER="2").test_client()
     other = person.open_session(client)
     assert [each.refresh().status_code for each in (own, other)] == [200, 200]
+
+
+def test_move_to_another_subject_ends_what_the_former_one_opened(sso, acme, session, database):
+    """The company gave the address to somebody else."""
+    own = Person(sso.client, session.get("/user").json["id"], ALICE).open_session()
+    keys = make_key(session)[1], make_key(own)[1]
+    acme.be("2", ALICE)
+    assert run_command(sso.app, "providers", "adopt", acme.identifier, ALICE).exit_code == 0
+    new = sso.signed_in(acme.identifier)
+    assert [each.refresh().status_code for each in (session, own, new)] == [400, 200, 200]
+    assert [use(sso.client, key).status_code for key in keys] == [401, 200]
