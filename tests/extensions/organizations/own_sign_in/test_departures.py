@@ -244,3 +244,14 @@ def test_owner_and_the_password_stay(moved, remove, alice, bob, service, client)
     remove(bob.id)
     assert bob.sign_in(PASSWORD, client=client).get("/user").json["email"] == bob.email
     assert alice.email == ALICE
+
+
+def test_name_that_looks_like_a_link_hides_nothing_of_the_notice(
+    moved, by_provider, sign_in, acme, remove, bob, database, read
+):
+    assert sign_in.owner.put(acme, json={"name": "acme.com"}).status_code == 200
+    passkeys.register(by_provider)
+    remove(bob.id)
+    text = read(bob.email, "identity_unlinked")
+    assert "You’re no longer a member of an organization at localhost:8000, and its sign-in" in text
+    assert "Added to the account since you connected that sign-in: a passkey." in text
