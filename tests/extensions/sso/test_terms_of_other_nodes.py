@@ -8,8 +8,9 @@ import uuid
 import psycopg2
 import pytest
 
-from tests.extensions.sso.test_provider_terms import ALICE, CUT_OFF
+from tests.extensions.sso.test_provider_terms import ALICE, CUT_OFF, REFUSED, Opened
 from tests.support.api_keys import insert_key, make_key
+from tests.support.links import CHALLENGE
 from tests.support.users import Person
 
 OVER = "the provider that opened this was turned off"
@@ -114,3 +115,42 @@ def test_sessions_and_keys_without_a_term_go_on(old, user_id, session, sso, data
         f"UPDATE api_keys SET refreshes = refreshes + 1 {only}",
     ):
         database.run(statement)
+
+
+class TestWithoutTheTriggers:
+    """In 0.9.0 the triggers go: this release writes and checks the terms itself."""
+
+    @pytest.fixture(autouse=True)
+    def _no_triggers(self, database):
+        tables = ("sessions", "authorization_codes", "api_keys")
+        for table in tables:
+            database.run(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        yield
+        for table in tables:
+            database.run(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+    @pytest.mark.parametrize("way", CUT_OFF)
+    def test_what_a_provider_opened_gives_no_token(self, sso, acme, database, way):
+        opened = Opened(sso, acme, database)
+        terms = {term for (term,) in database.all("SELECT provider_term FROM sessions")}
+        assert terms == {database.value(TERM)}
+        database.run(CUT_OFF[way])
+        assert opened.statuses() == REFUSED
+
+    def test_session_by_a_code_has_the_term_of_the_code(self, sso, acme, database):
+        opened = Opened(sso, acme, database)
+        assert opened.exchange(opened.code).status_code == 200
+        database.run(CUT_OFF["off and on"])
+        assert database.count("sessions AS s", "end_of(s) IS NULL") == 0
+
+
+@pytest.mark.parametrize("what", ["key", "code"])
+def test_key_or_code_that_is_all_there_is_ends_too(sso, acme, session, database, what):
+    if what == "key":
+        make_key(session)
+    else:
+        page = sso.sign_in(acme.identifier, code_challenge=CHALLENGE, code_challenge_method="s256")
+        assert "code=" in page.url
+    assert session.post("/logout").status_code == 200
+    assert sso.change(acme, enabled=False).status_code == 200
+    assert database.count("api_keys") == database.count("authorization_codes") == 0
