@@ -4,14 +4,17 @@ what is over.
 
 import json
 import uuid
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import psycopg2
 import pytest
 
 from tests.extensions.sso.test_provider_terms import ALICE, CUT_OFF, REFUSED, Opened
-from tests.support.api_keys import insert_key, make_key
+from tests.support.api_keys import insert_key, make_key, use
+from tests.support.commands import run_command
 from tests.support.links import CHALLENGE
-from tests.support.users import Person
+from tests.support.oauth import APPLICATION
+from tests.support.users import Person, register
 
 OVER = "the provider that opened this was turned off"
 TERM = "SELECT term FROM identity_providers WHERE identifier = 'custom:acme-idp'"
@@ -143,6 +146,22 @@ class TestWithoutTheTriggers:
         database.run(CUT_OFF["off and on"])
         assert database.count("sessions AS s", "end_of(s) IS NULL") == 0
 
+    @pytest.mark.parametrize("with_code", [False, True])
+    def test_session_that_our_pages_open_for_a_site_has_the_term_of_the_browsers(
+        self, sso, acme, database, with_code
+    ):
+        opened = Opened(sso, acme, database)
+        query = {"redirect_to": APPLICATION} | ({"code_challenge": CHALLENGE} if with_code else {})
+        opened.visitor.visit(f"/sign-in?{urlencode(query)}")
+        if "sign-in/continue" in opened.visitor.page.text:
+            opened.visitor.press("sign-in/continue")
+        url = opened.visitor.page.url
+        assert url.startswith(APPLICATION), url
+        if with_code:
+            assert opened.exchange(parse_qs(urlsplit(url).query)["code"][0]).status_code == 200
+        of_sites = "opened_by IS NOT NULL AND grant_id IS NULL"
+        assert database.value(f"SELECT provider_term FROM sessions WHERE {of_sites}") == database.value(TERM)
+
 
 @pytest.mark.parametrize("what", ["key", "code"])
 def test_key_or_code_that_is_all_there_is_ends_too(sso, acme, session, database, what):
@@ -154,3 +173,29 @@ def test_key_or_code_that_is_all_there_is_ends_too(sso, acme, session, database,
     assert session.post("/logout").status_code == 200
     assert sso.change(acme, enabled=False).status_code == 200
     assert database.count("api_keys") == database.count("authorization_codes") == 0
+
+
+def test_import_ties_keys_to_the_identity(sso, session, user_id, database, tmp_path):
+    """The file does not say which session made a key."""
+    own = Person(sso.client, user_id, ALICE).open_session()
+    keys = make_key(session)[1], make_key(own)[1]
+    file = str(tmp_path / "users.jsonl")
+    assert run_command(sso.app, "users", "export", file, "--plaintext").exit_code == 0
+    database.run("DELETE FROM users WHERE role <> 'admin'")
+    assert run_command(sso.app, "users", "import", file, "--trust-addresses").exit_code == 0
+    assert [use(sso.client, key).status_code for key in keys] == [200, 200]
+    database.run(CUT_OFF["off"])
+    assert [use(sso.client, key).status_code for key in keys] == [401, 401]
+
+
+def test_identity_that_is_removed_takes_the_keys_that_its_provider_opened(sso, acme, service_role):
+    person = register(sso.client, service_role, ALICE)
+    assert run_command(sso.app, "providers", "adopt", acme.identifier, ALICE).exit_code == 0
+    session, own = sso.signed_in(acme.identifier), person.open_session()
+    key, own_key = make_key(session)[1], make_key(own)[1]
+    path = f"/admin/users/{person.id}"
+    recent = sso.client.get(f"{path}/recent_changes", headers=service_role).json["recent_changes"]
+    (id,) = (each["id"] for each in recent if each["type"] == "identity")
+    answer = sso.client.put(path, json={"remove": [id]}, headers=service_role)
+    assert answer.status_code == 200, answer.text
+    assert [use(sso.client, each).status_code for each in (key, own_key)] == [401, 200]
