@@ -255,3 +255,22 @@ def test_name_that_looks_like_a_link_hides_nothing_of_the_notice(
     text = read(bob.email, "identity_unlinked")
     assert "You’re no longer a member of an organization at localhost:8000, and its sign-in" in text
     assert "Added to the account since you connected that sign-in: a passkey." in text
+
+
+@pytest.mark.parametrize("way", ["password", "passkey", "provider", "mailbox of another domain", "none"])
+def test_only_who_has_no_way_in_but_the_companys_mailbox_is_warned(
+    moved, by_provider, remove, way, bob, database, read
+):
+    if way != "password":
+        database.run("UPDATE users SET password_hash = NULL WHERE id = %(id)s", id=bob.id)
+    if way == "passkey":
+        passkeys.register(by_provider)
+    if way == "provider":
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '1', '{}')",
+            id=bob.id,
+        )
+    if way == "mailbox of another domain":
+        database.run("UPDATE identity_provider_domains SET domain = 'acme.example'")
+    remove(bob.id)
+    assert (MAILBOX in read(bob.email, "identity_unlinked")) == (way == "none")
