@@ -9,7 +9,7 @@ import pytest
 
 from auth.delivery.rendering import load_templates
 from tests.support import passkeys
-from tests.support.links import SITE
+from tests.support.links import SITE, follow
 from tests.support.oauth import assert_failed
 from tests.support.own_providers import ALICE, PATH
 from tests.support.pages import Visitor, words
@@ -274,3 +274,16 @@ def test_only_who_has_no_way_in_but_the_companys_mailbox_is_warned(
         database.run("UPDATE identity_provider_domains SET domain = 'acme.example'")
     remove(bob.id)
     assert (MAILBOX in read(bob.email, "identity_unlinked")) == (way == "none")
+
+
+def test_taking_back_removes_the_identity_and_sends_no_notice_of_it(
+    moved, by_provider, client, bob, database, outbox
+):
+    """Bob joined a moment ago, so a thief may have."""
+    database.run("UPDATE identities SET created_at = created_at - interval '8 days'")
+    database.run("UPDATE users SET created_at = created_at - interval '9 days'")
+    follow(client, "undo", outbox.last(bob.email, "identity_linked").token)
+    assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
+    assert database.count("identities", IDENTITIES_OF_BOB) == 0
+    assert by_provider.refresh().status_code == 400
+    assert outbox.sent(bob.email, "identity_unlinked") == []
