@@ -70,3 +70,18 @@ def test_owners_trial_of_a_provider_that_is_off_lasts_until_the_operator_disable
     assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
     assert database.value("SELECT is_blocked FROM identity_providers")
     assert database.value(count) == 0
+
+
+@pytest.mark.parametrize("path", ["/otp", "/signup"])
+def test_strangers_request_makes_no_moved_account_of_an_employee_whom_the_provider_made(
+    on, customers, service, provider, sign_in, acme, path
+):
+    """A stranger asks for a code for the address, or signs up with it, before the employee first comes."""
+    email = "dora@example.com"
+    body = {"email": email} | ({"password": PASSWORD} if path == "/signup" else {})
+    assert service.client.post(path, json=body).status_code in (200, 201)
+    customers.acme.be("11", email)
+    user_id = service.signed_in(f"custom:{provider}").get("/user").json["id"]
+    assert sign_in.owner.delete(f"{acme}/members/{user_id}").status_code == 204
+    page = service.sign_in(f"custom:{provider}")
+    assert "access_token" in page.url, page.url
