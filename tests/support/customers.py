@@ -84,4 +84,4 @@ class SsoService(Service):
 
     def delete(self, customer: Customer) -> None:
         response = self.admin("DELETE", f"/{customer.identifier}")
-        assert (response.status_code, response.text) == (204, "")
+        assert (response.status_code, response.data) == (204, b"")

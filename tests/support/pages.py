@@ -40,6 +40,11 @@ class Visitor(UserAgent):
         self.origin = origin
         self._app, self._parts = app, app.extensions[EXTENSION]
 
+    def go_on_at(self, app: Any) -> None:
+        """Send requests to another node of the same origin from now on."""
+        self.client = app.test_client(use_cookies=False)
+        self._sites = {self.origin: self.client}
+
     def visit(self, url: str, **options: Any) -> Page:
         return super().visit(self.origin + url if url.startswith("/") else url, **options)
 

@@ -2,21 +2,13 @@
 another issuer, whatever is turned on since. Everything else stays.
 """
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from auth.delivery import janitor
-from auth.extensions.openid.clients import DEVICE_CODE
 from tests.support.answers import assert_error
 from tests.support.api_keys import make_key, use
 from tests.support.checked_rows import statements_run
-from tests.support.links import CHALLENGE, SITE, VERIFIER
-from tests.support.oauth import query
-from tests.support.openid import make_client
-from tests.support.openid_flow import make_application
-from tests.support.pages import Visitor
+from tests.support.opened_by_provider import REFUSED, Opened
 from tests.support.server import at_once
 from tests.support.users import Person
 
@@ -35,67 +27,6 @@ CUT_OFF = {
     "deleted": "DELETE FROM identity_providers WHERE identifier = 'custom:acme-idp'",
 }
 LIVE = "ended_at IS NULL"
-
-
-class Opened:
-    """Everything that Acme's provider has opened for Alice, directly and by what it had opened."""
-
-    def __init__(self, sso: Any, acme: Any, database: Any) -> None:
-        self.client, self._acme, self._sso = sso.client, acme, sso
-        self.session = sso.signed_in(acme.identifier)
-        self.user_id = self.session.get("/user").json["id"]
-        self.key = make_key(self.session)[1]
-        self.code = self.new_code()
-        person = SimpleNamespace(open_session=lambda: self.session)
-        self.visitor = Visitor(sso.app).with_session_of(person)
-        database.run("UPDATE sessions SET reauthenticated_at = now()")
-        self.application = make_application(sso.client, database)
-        self.tokens = self.application.tokens(self.visitor, scope="openid offline_access")
-        self.client_code = self.application.code(self.visitor, scope="openid")
-        self._television = make_client(database, grant_types=[DEVICE_CODE])
-        codes = self._television.post(sso.client, "/oauth/device_authorization", scope="openid").json
-        self.visitor.visit(f"/device?user_code={codes['user_code']}")
-        self.visitor.submit(user_code=codes["user_code"])
-        self.visitor.submit(action="approve")
-        self._device = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"]}
-
-    def new_code(self) -> str:
-        """Return a code for which the provider signs in."""
-        page = self._sso.sign_in(
-            self._acme.identifier, code_challenge=CHALLENGE, code_challenge_method="s256"
-        )
-        return query(page)["code"]
-
-    def exchange(self, code: str) -> Any:
-        body = {"auth_code": code, "code_verifier": VERIFIER}
-        return self.client.post("/token?grant_type=pkce", json=body)
-
-    def statuses(self) -> dict[str, int]:
-        """Use all of it, and return the statuses."""
-        return {
-            "refresh": self.session.refresh().status_code,
-            "key": use(self.client, self.key).status_code,
-            "code": self.exchange(self.code).status_code,
-            "application": self.application.refresh(self.tokens["refresh_token"]).status_code,
-            "userinfo": self.application.userinfo(self.tokens["access_token"]).status_code,
-            "code of an application": self.application.redeem(self.client_code).status_code,
-            "device": self._television.post(self.client, "/oauth/token", **self._device).status_code,
-            "page": self.visitor.visit("/account").url.startswith(f"{SITE}/account") + 200,
-            "user": self.session.get("/user").status_code,
-        }
-
-
-REFUSED = {
-    "refresh": 400,
-    "key": 401,
-    "code": 404,
-    "application": 400,
-    "userinfo": 401,
-    "code of an application": 400,
-    "device": 400,
-    "page": 200,
-    "user": 401,
-}
 
 
 @pytest.fixture

@@ -5,18 +5,15 @@ import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx
 import pytest
-from werkzeug.datastructures import Headers
 
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, hand_in, type_in
+from tests.support.nodes import Turns
 from tests.support.processes import CHECKOUT, Service
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
@@ -210,20 +207,6 @@ def test_organization_of_one_node_has_its_members_and_application_at_the_other(n
     assert move(bob, nodes.one).claims["organizations"] == {id: "member"}
     assert move(alice, nodes.one).delete(member).status_code == 204
     assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
-
-
-class Turns:
-    """The nodes behind one origin, as a browser sees them. Requests go to `node`."""
-
-    def __init__(self, node: Any) -> None:
-        self.node = node
-
-    def open(self, path: str, *, method: str, headers: Any, data: str | None, base_url: str) -> Any:
-        headers |= {"Host": urlsplit(base_url).netloc, "Connection": "close"}
-        url = f"http://127.0.0.1:{self.node.port}{path}"
-        answer = httpx.request(method, url, headers=headers, content=data, trust_env=False, timeout=60)
-        response_headers = Headers(answer.headers.multi_items())
-        return SimpleNamespace(status_code=answer.status_code, headers=response_headers, text=answer.text)
 
 
 @pytest.fixture
