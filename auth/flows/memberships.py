@@ -13,6 +13,7 @@ from auth.flows.organizations import Member, OrganizationFacts, facts_of, record
 from auth.rules import identities
 from auth.rules import organizations as rules
 from auth.rules.organizations import SignInAfter
+from auth.rules.users import has_factor
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -26,7 +27,7 @@ _BATCH = 100
 class Departure:
     """What becomes of the sign-in of a user who is no member any more: which identities at the organization's
     providers go, and whether one that stays opens the account. `by_mailbox_alone` if else only a mailbox at
-    a domain of such a provider signs the user in.
+    a domain of such a provider signs the user in, without a second step.
     """
 
     lost: "Sequence[queries.ListIdentitiesAtOrganization]"
@@ -40,18 +41,18 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
     if not rows:
         return Departure((), "none", by_mailbox_alone=False)
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
-    moved = [row for row in rows if rules.is_moved(person.created_at, row)]
-    lost = moved if removal.remains(asked, on, user_id, without=[row.provider for row in moved]) else []
-    kept = [row for row in rows if row not in lost]
+    providers = [row.provider for row in rows]
+    signs_in = removal.remains(asked, on, user_id, without=providers)
+    # Where one of them made the account, it is the company's.
+    has_moved = all(rules.is_moved(person.created_at, row) for row in rows)
+    lost = rows if signs_in and has_moved else []
     ways = queries.select_ways_to_sign_in(on, user_id=user_id)
-    others = set(ways.providers) - {row.provider for row in rows}
+    has_others = bool({*ways.providers} - {*providers, "email"}) or ways.has_passkey or person.password_hash
     is_company = any(identities.domain_of(person.email) in row.domains for row in rows)
     return Departure(
         lost,
-        rules.sign_in_after(kept, has_lost=bool(lost)),
-        by_mailbox_alone=is_company
-        and others <= {"email"}
-        and not (ways.has_passkey or person.password_hash),
+        rules.sign_in_after([] if lost else rows, has_lost=bool(lost)),
+        by_mailbox_alone=signs_in and is_company and not (has_others or has_factor(person)),
     )
 
 

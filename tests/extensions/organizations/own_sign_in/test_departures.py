@@ -168,6 +168,26 @@ def test_employee_who_is_removed_while_the_provider_is_off_is_told_what_it_does_
     assert (JOINS in text, "Your account hasn’t changed." in text) == (True, False)
 
 
+def test_account_that_one_provider_made_keeps_its_identity_at_another_one_of_the_organization(
+    employee, remove, database
+):
+    user_id = employee.get("/user").json["id"]
+    database.run(
+        """
+        WITH other AS (
+          INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled, organization_id)
+          SELECT gen_random_uuid(), 'custom:other', 'Other', 'https://login.other.example', 'id', '', false, organization_id
+            FROM identity_providers
+          RETURNING id)
+        INSERT INTO identities (user_id, provider, subject, identity_data) SELECT %(id)s, 'sso:' || id, '11', '{}' FROM other
+        """,
+        id=user_id,
+    )
+    remove(user_id)
+    assert database.count("identities", "user_id = %(id)s AND provider LIKE 'sso:%%'", id=user_id) == 2
+    assert database.count("outbox", "kind = 'identity_unlinked'") == 0
+
+
 def test_member_without_an_identity_there_is_told_that_nothing_has_changed(join, bob, acme, owner, read):
     session = join(bob, acme)
     assert owner.delete(f"{acme}/members/{session.get('/user').json['id']}").status_code == 204
