@@ -97,7 +97,8 @@ CREATE INDEX users_names ON users USING gin (
     '@._+-/’', '       '))
 ) WITH (fastupdate = off);
 
--- `is_first_proof` if linking it was the first proof of the user's address, null in rows of 0.7.x.
+-- `is_first_proof` if linking it was the first proof of the user's address, or it replaced one that was or that made
+-- the account; null in rows of 0.7.x.
 CREATE TABLE identities (
   id               uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,

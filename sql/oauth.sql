@@ -73,8 +73,9 @@ VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, nullif(
         nullif(:is_first_proof, false), :acted_at, :acted_at)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
--- name: remove_identity(user_id uuid, provider text)
-DELETE FROM identities WHERE user_id = :user_id AND provider = :provider;
+-- name: remove_identity(user_id uuid, provider text) -> row?
+DELETE FROM identities WHERE user_id = :user_id AND provider = :provider
+RETURNING created_at, is_first_proof IS TRUE AS is_first_proof;
 
 -- name: create_user_by_identity(user_id uuid, email text, is_proved boolean, user_metadata jsonb,
 --                               provider text, subject text, identity_data jsonb, by_key boolean,

@@ -9,6 +9,8 @@ from auth.rules.ends import ProviderReason, Reason, forgets_networks, what_ends
 from sql import Database, queries
 from sql.acts import Act
 
+_BATCH = 200
+
 
 class Ending(TypedDict):
     """The parameters of a statement that ends what many users hold."""
@@ -68,13 +70,13 @@ def end_with_identities(act: Act, user_id: str, providers: Iterable[str]) -> Non
             queries.end_opened_by_provider(act, user_id=user_id, provider_id=id, reason=reason)
 
 
-def end_what_is_over(db: Database, batch: int = 200) -> None:
+def end_what_is_over(db: Database) -> None:
     """End what customers' providers opened before they were turned off, which gives no token already.
 
     Of many users in batches, each a transaction. Raises `psycopg2.Error`.
     """
     reason: ProviderReason = "provider_disabled"
-    while queries.end_what_is_over(db, batch=batch, reason=reason) == batch:
+    while queries.end_what_is_over(db, batch=_BATCH, reason=reason) == _BATCH:
         pass
 
 

@@ -1,5 +1,6 @@
 """What ends, and its size (rules 17 to 21). Nothing that has ended comes back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -7,6 +8,7 @@ from typing import Literal, get_args
 # that these opened in turn. others: all sessions but those. everything: all sessions but the one of the act,
 # with API keys and grants.
 # provider: what a customer's provider opened, API keys included, and what that opened in turn.
+_SizeOfSessions = Literal["alone", "this", "others", "everything"]
 Size = Literal["alone", "this", "others", "provider", "everything"]
 _Alone = Literal["too_many_sessions"]
 _This = Literal[
@@ -39,13 +41,14 @@ _Everything = Literal[
 Reason = _Alone | _This | _Others | _Everything
 # The provider was turned off or deleted, or has another issuer; or the user has lost it.
 ProviderReason = Literal["provider_disabled", "provider_lost"]
-SIZES: dict[Reason | ProviderReason, Size] = {
+_SIZES_OF_SESSIONS: dict[Reason, _SizeOfSessions] = {
     **dict.fromkeys(get_args(_Alone), "alone"),
     **dict.fromkeys(get_args(_This), "this"),
     **dict.fromkeys(get_args(_Others), "others"),
-    **dict.fromkeys(get_args(ProviderReason), "provider"),
     **dict.fromkeys(get_args(_Everything), "everything"),
 }
+_SIZES_OF_PROVIDERS: dict[ProviderReason, Size] = dict.fromkeys(get_args(ProviderReason), "provider")
+SIZES: Mapping[Reason | ProviderReason, Size] = _SIZES_OF_SESSIONS | _SIZES_OF_PROVIDERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +72,12 @@ def what_ends(reason: Reason, *, has_session: bool) -> End:
 
     A first factor ends more than its size: what is below its level, API keys and what its session opened.
     """
-    size = SIZES[reason]
+    size = _SIZES_OF_SESSIONS[reason]
     if size == "everything":
         return End(reason=reason, reach="all", keys_up_to="aal2", with_grants=True)
     if reason == "factor_added":
         return End(reason=reason, reach="all", keys_up_to="aal1")
-    if size == "provider" or not has_session:
-        return End(reason=reason, reach="all")
-    return End(reason=reason, reach=size)
+    return End(reason=reason, reach=size if has_session else "all")
 
 
 def forgets_networks(reason: Reason) -> bool:

@@ -62,15 +62,18 @@ class OrganizationProvider(Protocol):
     def tried_at(self) -> datetime | None: ...
 
 
-class IdentityAtOrganization(Protocol):
-    """A row with an identity of a user at an organization's provider, which may add members. `is_first_proof`
-    if it proved the user's address first.
-    """
+class LinkedIdentity(Protocol):
+    """A row with an identity. `is_first_proof` if it proved the user's address first."""
 
     @property
     def created_at(self) -> datetime: ...
     @property
     def is_first_proof(self) -> bool: ...
+
+
+class IdentityAtOrganization(LinkedIdentity, Protocol):
+    """A row with an identity of a user at an organization's provider, which may add members."""
+
     @property
     def enabled(self) -> bool: ...
     @property
@@ -147,7 +150,7 @@ def loses_invitations(before: Role, after: Role) -> bool:
     return manages(before) and _rank(after) < _rank(before)
 
 
-def is_moved(account_created_at: datetime, identity: IdentityAtOrganization) -> bool:
+def is_moved(account_created_at: datetime, identity: LinkedIdentity) -> bool:
     """Rule 49: whether an account is older than its identity at the organization's provider, which then goes
     with the membership.
 

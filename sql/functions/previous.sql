@@ -1,4 +1,4 @@
--- Only nodes of 0.7.0 and 0.7.1 call these functions, which have the newest text. They go with the release after this one.
+-- Only nodes of 0.7.0 and 0.7.1 call these functions, with the newest text of both. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
 -- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these

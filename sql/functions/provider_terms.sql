@@ -18,8 +18,8 @@ AS $$
      AND NOT EXISTS (SELECT FROM present_terms() AS present WHERE present.term = is_over.term)
 $$;
 
--- When a session ended: read this, never `ended_at` alone, which is written in batches after a term. Postgres puts
--- the expression into each statement, and calls is_over for sessions with a term alone.
+-- When a session ended: what decides whether it gives a token reads this, because `ended_at` is written in batches
+-- after a term. Postgres puts the expression into each statement, and calls is_over for sessions with a term alone.
 CREATE OR REPLACE FUNCTION end_of(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -83,7 +83,7 @@ CREATE OR REPLACE TRIGGER provider_begins_term BEFORE UPDATE ON identity_provide
 -- Until 0.9.0: nodes of 0.7.x write sessions, codes and keys without a term, and read only `ended_at`. The triggers
 -- fill the term, and let nothing go on that is over: such a node answers 503. A restore brings the terms.
 
--- The customer's provider among the methods of a session. An operator's provider has no colon in its name.
+-- The customer's provider among the methods of a session. An operator's provider has another prefix, or none.
 CREATE OR REPLACE FUNCTION provider_in(amr jsonb) RETURNS uuid
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$

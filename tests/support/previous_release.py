@@ -26,7 +26,7 @@ CHANGED = {
 ROOT = sql.DIRECTORY.parent
 FILE = "previous.sql"
 HEADER = f"""\
--- Only nodes of {" and ".join(RELEASES)} call these functions, which have the newest text. They go with the release after this one.
+-- Only nodes of {" and ".join(RELEASES)} call these functions, with the newest text of both. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
 """

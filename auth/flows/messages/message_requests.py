@@ -80,6 +80,7 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     if has_quota and not is_due:
         why = "no user has this address"
         why = "the user of this address is banned or needs none" if user_id else why
+        why = "sign-up is closed to this address" if is_out else why
         outgoing.tell_developer(asked, address, f"not sent: {why}")
     return message.id
 

@@ -24,7 +24,7 @@ from auth.flows.sign_in.oauth import MemberSession, find_provider
 from auth.flows.sign_up import first_address
 from auth.registry import TokenHook
 from auth.rules import identities
-from auth.rules.organizations import OWNER
+from auth.rules.organizations import OWNER, is_moved
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
 from auth.web import audit
@@ -261,6 +261,7 @@ def _found_or_created(
         return ApiError("user_banned")
     ids = {"user_id": person.id, "provider": identity.provider}
     identity_row = queries.select_identity_of(act, **ids, subject=identity.row["subject"])
+    is_adopted = False
     if provider:
         # The next sign-in spends an administrator's move, whatever its subject.
         moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customers_provider_id)
@@ -270,35 +271,47 @@ def _found_or_created(
         )
         if refusal:
             return ApiError(refusal)
-        if is_adopted and identity_row is None and queries.remove_identity(act, **ids):
+    if identity_row is None:
+        replaced = queries.remove_identity(act, **ids) if is_adopted else None
+        if replaced:
             # Its subject may be that of a deleted account, or of another person by now.
             ends.end_with_identities(act, person.id, [identity.provider])
             audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
-    if identity_row is None:
-        return _link_identity(asked, act, person, identity, by_key=by_key)
+        # An account that the provider made stays the company's.
+        is_first = replaced is not None and not is_moved(person.created_at, replaced)
+        return _link_identity(asked, act, person, identity, by_key=by_key, is_first_proof=is_first)
     if not queries.use_identity(act, user_id=person.id, **identity.row):
         raise unavailable()
     return _IdentityOwner(person, is_by_key=by_key or identity_row.is_by_key)
 
 
 def _link_identity(
-    asked: Asked, act: acts.Act, person: PersonFacts, identity: ExternalIdentity, *, by_key: bool
+    asked: Asked,
+    act: acts.Act,
+    person: PersonFacts,
+    identity: ExternalIdentity,
+    *,
+    by_key: bool,
+    is_first_proof: bool,
 ) -> "_IdentityOwner | ApiError":
-    """Link an identity to the user of its email, who may have no other one of the provider."""
+    """Link an identity to the user of its email, who may have no other one of the provider.
+
+    `is_first_proof` if it replaces one that was, or that made the account.
+    """
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
     # `person` has a session only if a member began the flow.
     by_key = by_key or person.is_email_by_key or person.is_session_by_key
     new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:
-        if not queries.insert_identity(act, **new, is_first_proof=False):
+        if not queries.insert_identity(act, **new, is_first_proof=is_first_proof):
             return ApiError("identity_already_exists")
         notify(asked, act, person, "identity_linked", provider=identity.provider)
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
         return _IdentityOwner(person, is_by_key=by_key)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
     address = found(person.email, "unexpected_failure")
-    prove_address(act, person, "email", address, "provider", by_key=by_key)
-    queries.insert_identity(act, **new, is_first_proof=True)
+    is_first_proof = prove_address(act, person, "email", address, "provider", by_key=by_key)
+    queries.insert_identity(act, **new, is_first_proof=is_first_proof)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
     return _IdentityOwner(person_of(act, person.id), is_first=True, is_by_key=by_key)
 

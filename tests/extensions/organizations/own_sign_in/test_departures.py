@@ -9,6 +9,7 @@ import pytest
 
 from auth.delivery.rendering import load_templates
 from tests.support import passkeys
+from tests.support.commands import run_command
 from tests.support.links import SITE, follow
 from tests.support.oauth import assert_failed
 from tests.support.own_providers import ALICE, PATH
@@ -83,7 +84,10 @@ def test_account_that_had_moved_is_out_of_the_companys_hands(
     assert moved.refresh().status_code == 200
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
     assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
-    assert GONE in read(bob.email, "identity_unlinked")
+    text = read(bob.email, "identity_unlinked")
+    assert GONE in text
+    assert "If you think the removal is a mistake, contact an owner of the organization." in text
+    assert "you can ignore this email" not in text
     assert outbox.last(bob.email, "identity_unlinked").token
     assert database.count("outbox", "kind = 'membership_removed'") == 0
     entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'identity_unlinked'")
@@ -136,6 +140,17 @@ def test_account_that_somebody_prepared_before_its_first_proof_has_not_moved(
     remove(session.get("/user").json["id"])
     assert JOINS in read(CAROL, "membership_removed")
     assert service.signed_in(f"custom:{provider}").get("/user").json["email"] == CAROL
+
+
+def test_employee_who_comes_back_with_another_subject_has_not_moved(
+    employee, customers, provider, service, remove, read
+):
+    assert run_command(service.app, "providers", "adopt", provider, CAROL).exit_code == 0
+    customers.acme.be("11", CAROL)
+    session = service.signed_in(f"custom:{provider}")
+    assert employee.refresh().status_code == 400
+    remove(session.get("/user").json["id"])
+    assert JOINS in read(CAROL, "membership_removed")
 
 
 def test_employee_whom_the_provider_made_is_a_member_again_at_the_next_sign_in_and_is_told(
@@ -200,8 +215,8 @@ def test_member_without_an_identity_there_is_told_that_nothing_has_changed(join,
     [
         (
             "moved",
-            "Your provider no longer opens their account.",
-            "its provider no longer opens your account",
+            "Your provider will no longer open their account.",
+            "its provider will no longer open your account",
         ),
         (
             "employee",
