@@ -127,7 +127,9 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
             act.lock_organizations([id])
             organization = facts_of(act, id, user_id)
             rows = queries.list_identities_at_organization(act, user_id=user_id, organization_id=id)
-            heir = next((row.provider for row in rows if rules.adds_member(row)), None)
+            # Another administrator may have turned this one on again.
+            others = (row for row in rows if row.provider != f"{PREFIX}{provider_id}")
+            heir = next((row.provider for row in others if rules.adds_member(row)), None)
             is_last = organization and rules.is_last_owner(organization.role, organization.other_owners)
             if organization and (heir or is_last):
                 ids = {"user_id": user_id, "organization_id": id, "provider_id": provider_id}
