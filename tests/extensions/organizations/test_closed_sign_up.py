@@ -5,7 +5,7 @@ import pytest
 from tests.support.checked_rows import statements_run
 from tests.support.links import Outbox, hand_in, type_in
 from tests.support.pages import Visitor, words
-from tests.support.users import session_of
+from tests.support.users import session_of, sign_up_anonymously
 
 NEW, STRANGER = "new@example.com", "stranger@example.com"
 
@@ -133,6 +133,20 @@ def test_invitation_that_is_withdrawn_after_its_code_leaves_the_user(
     assert session.refreshed().get("/user").status_code == 200
     ask(client, NEW)
     assert type_in(client, "email", NEW, outbox.last(NEW).code).status_code == 200
+
+
+@pytest.mark.parametrize(("email", "kind"), [(NEW, "email_change"), (STRANGER, "none")])
+def test_anonymous_user_gets_a_message_at_an_invited_address_alone(
+    make_app, invitation_id, database, email, kind
+):
+    anonymous = sign_up_anonymously(make_app(AUTH_ANONYMOUS_ENABLED="true").test_client())
+    listed = make_app(AUTH_ORGANIZATIONS="users", AUTH_SIGNUP_DOMAINS="listed.example").test_client()
+    database.run("DELETE FROM outbox")
+    assert anonymous.on(listed).put("/user", json={"email": email}).status_code == 200
+    assert database.all("SELECT kind FROM outbox WHERE channel IS DISTINCT FROM 'webhook'") == [(kind,)]
+    assert database.count("one_time_tokens", "user_id IS NOT NULL AND purpose = 'email_change'") == (
+        email == NEW
+    )
 
 
 def test_client_that_wants_no_user_gets_none(client, invitation_id, database):
