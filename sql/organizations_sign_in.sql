@@ -78,8 +78,8 @@ SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = 
  LIMIT :most;
 
 -- name: list_identities_at_organization(user_id uuid, organization_id uuid) -> rows (member_role?)
-SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.member_role,
-       is_enabled(p) AS enabled, domains_of(p) AS domains
+SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.id AS provider_id,
+       p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains
   FROM identities AS i
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE i.user_id = :user_id AND p.organization_id = :organization_id

@@ -2121,6 +2121,7 @@ class ListIdentitiesAtOrganization(NamedTuple):
     provider: str
     created_at: datetime
     is_first_proof: bool
+    provider_id: str
     member_role: str | None
     enabled: bool
     domains: list[str]

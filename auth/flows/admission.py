@@ -21,6 +21,9 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Runner, queries
 
+# Whom a message may let in as a new user.
+Admitted = Literal["anyone", "invited"]
+
 
 def check(
     asked: Asked,
@@ -57,7 +60,7 @@ def takes_invitation(asked: Asked, email: str | None, holder: Holder) -> bool:
     return is_on and admission.takes_invitation(email, asked.settings, holder)
 
 
-def admitted(asked: Asked, email: str | None) -> Literal["anyone", "invited"] | None:
+def admitted(asked: Asked, email: str | None) -> Admitted | None:
     """Return at which emails a message may let a new user in, or None: not at this one."""
     if admission.refusal_of_address(email, asked.settings, "new") is None:
         return "anyone"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auth.core.text.names import PREFIX
 from auth.flows import ends, organizations
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
@@ -41,13 +40,13 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
     if not rows:
         return Departure((), "none", by_mailbox_alone=False)
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
-    providers = [row.provider for row in rows]
-    signs_in = removal.remains(asked, on, user_id, without=providers)
+    ways = queries.select_ways_to_sign_in(on, user_id=user_id)
+    others = set(ways.providers) - {row.provider for row in rows}
+    signs_in = removal.signs_in(asked, on, person, others, has_passkey=ways.has_passkey)
     # Where one of them made the account, it is the company's.
     has_moved = all(rules.is_moved(person.created_at, row) for row in rows)
     lost = rows if signs_in and has_moved else []
-    ways = queries.select_ways_to_sign_in(on, user_id=user_id)
-    has_others = bool({*ways.providers} - {*providers, "email"}) or ways.has_passkey or person.password_hash
+    has_others = bool(others - {"email"}) or ways.has_passkey or person.password_hash
     is_company = any(identities.domain_of(person.email) in row.domains for row in rows)
     return Departure(
         lost,
@@ -128,12 +127,12 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
             organization = facts_of(act, id, user_id)
             rows = queries.list_identities_at_organization(act, user_id=user_id, organization_id=id)
             # Another administrator may have turned this one on again.
-            others = (row for row in rows if row.provider != f"{PREFIX}{provider_id}")
-            heir = next((row.provider for row in others if rules.adds_member(row)), None)
+            others = (row for row in rows if row.provider_id != provider_id)
+            heir_id = next((row.provider_id for row in others if rules.adds_member(row)), None)
             is_last = organization and rules.is_last_owner(organization.role, organization.other_owners)
-            if organization and (heir or is_last):
+            if organization and (heir_id or is_last):
                 ids = {"user_id": user_id, "organization_id": id, "provider_id": provider_id}
-                queries.keep_membership(act, **ids, heir_id=heir and heir.removeprefix(PREFIX))
+                queries.keep_membership(act, **ids, heir_id=heir_id)
             elif _end_membership(act, user_id, id, provider_id) and organization:
                 _record_removed(act, organization, user_id)
                 # The user may have moved to another provider of the organization.

@@ -153,8 +153,22 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
         raise ApiError("single_identity_not_deletable")
 
 
-def remains(asked: Asked, on: Runner, user_id: str, *others: str, without: Collection[str] = ()) -> bool:
-    """Whether a user can sign in `without` identities at some providers. An act has the user locked."""
+def remains(asked: Asked, act: Act, user_id: str, *others: str) -> bool:
+    """Whether a locked user can sign in."""
+    person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
+    ways = queries.select_ways_to_sign_in(act, user_id=user_id)
+    return signs_in(asked, act, person, ways.providers, *others, has_passkey=ways.has_passkey)
+
+
+def signs_in(
+    asked: Asked,
+    on: Runner,
+    person: PersonFacts,
+    providers: Collection[str],
+    *others: str,
+    has_passkey: bool,
+) -> bool:
+    """Whether a user can sign in with identities at these providers, a passkey, or the `others`."""
     settings = asked.settings
     enabled = {
         "email": settings.email_enabled,
@@ -162,11 +176,8 @@ def remains(asked: Asked, on: Runner, user_id: str, *others: str, without: Colle
         "passkey": settings.passkeys_enabled,
     }
     usable = [*others, *asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
-    ways = queries.select_ways_to_sign_in(on, user_id=user_id)
-    providers = [name for name in ways.providers if name not in without]
     usable += [name for name in providers if _is_usable_of_customer(asked, on, name, person)]
-    return can_sign_in(person, providers, ways.has_passkey, usable)
+    return can_sign_in(person, providers, has_passkey, usable)
 
 
 def _is_usable_of_customer(asked: Asked, on: Runner, name: str, person: PersonFacts) -> bool:

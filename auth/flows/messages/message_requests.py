@@ -3,12 +3,12 @@
 import uuid
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.flows import admission, organizations
+from auth.flows.admission import Admitted
 from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
@@ -23,8 +23,6 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, acts, queries
 from sql.acts import Act
-
-_Admitted = Literal["anyone", "invited"]
 
 
 def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
@@ -85,7 +83,7 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     return message.id
 
 
-def _creates(settings: Settings, wanted: object, admitted: _Admitted | None) -> _Admitted | None:
+def _creates(settings: Settings, wanted: object, admitted: Admitted | None) -> Admitted | None:
     """Return for whom a request makes a user; with `wanted` "invited", for nobody else than the invited."""
     if not wanted:
         return None
