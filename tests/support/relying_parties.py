@@ -24,7 +24,7 @@ _PATIENCE = 120
 def create_client(site: Any, service_role: Mapping[str, str], **members: Any) -> dict[str, Any]:
     """Create a client as an administrator, and return it with its secret."""
     response = site.post("/admin/oauth/clients", json=members, headers=service_role)
-    assert response.status_code == 201, response.text
+    assert response.status_code == 201, response.data
     return response.json
 
 
