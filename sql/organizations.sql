@@ -21,14 +21,15 @@ SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.op
 -- name: select_own_organizations(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
 --            ended_at?, first_passkey_at?)
--- The caller's memberships, as the user object has them, and the open invitations of the proved address.
+-- The caller's memberships, as the user object has them, and the proved address's open invitations to others.
 SELECT caller.*, memberships.member AS memberships,
        (SELECT coalesce(jsonb_agg(invitation_object(i) || jsonb_build_object(
                           'organization', jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name))
                           ORDER BY i.created_at DESC, i.id), '[]')::text
           FROM organization_invitations AS i
           JOIN organizations AS o ON o.id = i.organization_id AND o.ended_at IS NULL
-         WHERE u.email_proved AND i.email = u.email AND i.expires_at > now()) AS invitations
+         WHERE u.email_proved AND i.email = u.email AND i.expires_at > now()
+           AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = o.id AND m.user_id = u.id)) AS invitations
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   JOIN users AS u ON u.id = :caller_id
  CROSS JOIN memberships_of(:caller_id, true) AS memberships;
@@ -145,10 +146,14 @@ SELECT i.id, i.email, i.role, i.expires_at, i.organization_id, o.slug, o.name, o
   LEFT JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :user_id
  WHERE i.id = :id;
 
--- name: select_invitation_of_address(organization_id uuid, email text) -> row?
-SELECT i.role, i.expires_at
-  FROM organization_invitations AS i
- WHERE i.organization_id = :organization_id AND i.email = :email;
+-- name: select_invited_address(organization_id uuid, email text)
+--   -> row (role?, expires_at?, member_id?, member_role?)
+-- The invitation of an address, if any, and the member who has proved it.
+SELECT i.role, i.expires_at, m.user_id AS member_id, m.role AS member_role
+  FROM (SELECT) AS address
+  LEFT JOIN organization_invitations AS i ON i.organization_id = :organization_id AND i.email = :email
+  LEFT JOIN users AS u ON u.email = :email AND u.email_proved
+  LEFT JOIN memberships AS m ON m.organization_id = :organization_id AND m.user_id = u.id;
 
 -- name: list_owners(organization_id uuid) -> rows
 SELECT m.user_id AS id FROM memberships AS m WHERE m.organization_id = :organization_id AND m.role = 'owner'
@@ -178,6 +183,12 @@ UPDATE organizations
 UPDATE organizations SET ended_at = :acted_at, updated_at = :acted_at WHERE id = :id AND ended_at IS NULL;
 
 -- name: write_membership(user_id uuid, organization_id uuid, role text, added_by text, acted_at timestamptz)
+-- A member has nothing left to accept.
+WITH answered AS (
+  DELETE FROM organization_invitations AS i
+   USING users AS u
+   WHERE u.id = :user_id AND u.email_proved AND i.email = u.email AND i.organization_id = :organization_id
+)
 INSERT INTO memberships AS m (user_id, organization_id, role, added_by, created_at, updated_at)
 VALUES (:user_id, :organization_id, :role, :added_by, :acted_at, :acted_at)
 ON CONFLICT (user_id, organization_id) DO UPDATE SET role = excluded.role, updated_at = :acted_at;

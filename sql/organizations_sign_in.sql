@@ -68,6 +68,12 @@ SELECT m.role
 UPDATE identity_providers SET tried_at = :acted_at WHERE id = :id AND updated_at::text = :version;
 
 -- name: add_by_provider(user_id uuid, organization_id uuid, provider_id uuid, role text, acted_at timestamptz)
+-- A member has nothing left to accept.
+WITH answered AS (
+  DELETE FROM organization_invitations AS i
+   USING users AS u
+   WHERE u.id = :user_id AND u.email_proved AND i.email = u.email AND i.organization_id = :organization_id
+)
 INSERT INTO memberships (user_id, organization_id, role, added_by, provider_id, created_at, updated_at)
 VALUES (:user_id, :organization_id, :role, 'provider', :provider_id, :acted_at, :acted_at)
 ON CONFLICT DO NOTHING;

@@ -1950,11 +1950,13 @@ class SelectInvitation(NamedTuple):
 
 def select_invitation(on: Runner, /, *, id: str | None, user_id: str | None) -> SelectInvitation | None: ...
 
-class SelectInvitationOfAddress(NamedTuple):
-    role: str
-    expires_at: datetime
+class SelectInvitedAddress(NamedTuple):
+    role: str | None
+    expires_at: datetime | None
+    member_id: str | None
+    member_role: str | None
 
-def select_invitation_of_address(on: Runner, /, *, organization_id: str | None, email: str | None) -> SelectInvitationOfAddress | None: ...
+def select_invited_address(on: Runner, /, *, organization_id: str | None, email: str | None) -> SelectInvitedAddress: ...
 
 class ListOwners(NamedTuple):
     id: str

@@ -150,6 +150,8 @@ def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider
     number = queries.count_memberships(act, user_id=user.id).total
     if organization is None or organization.role or rules.is_in_fifty(number):
         return
+    # An owner who invites the address meanwhile would leave a member with an open invitation.
+    act.lock_organizations([organization_id])
     ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
     queries.add_by_provider(act, **ids, role=role)
     record_added(act, organization, user, role, "provider")

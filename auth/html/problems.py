@@ -44,6 +44,7 @@ _FIELDS = {
     "user_already_exists": "email",
     "phone_exists": "phone",
     "slug_exists": "slug",
+    "already_member": "email",
 }
 # The texts of errors in a context, by their keys.
 _TEXTS_BY_KEY = {

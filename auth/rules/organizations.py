@@ -178,14 +178,18 @@ def sign_in_after(kept: Iterable[IdentityAtOrganization], *, has_lost: bool) -> 
     return "lost" if has_lost else "none"
 
 
-def refusal_of_invitation(actor: Role, before: Role, after: str, invitations: int) -> Refusal | None:
+def refusal_of_invitation(
+    actor: Role, before: Role, after: str, invitations: int, *, is_member: bool
+) -> Refusal | None:
     """Refuse an invitation with a role; `before` is that of an open one for the same address.
 
     `actor` is the role of the member who invites, None for an operator. `invitations` is the number of open
-    ones.
+    ones, and `is_member` whether a member has proved the address: who may invite sees the members' addresses.
     """
     if actor is not None and not may_manage(actor, before, after):
         return "organization.insufficient_permissions"
+    if is_member:
+        return "already_member"
     return "too_many_invitations" if before is None and invitations >= MOST_INVITATIONS else None
 
 

@@ -7,6 +7,7 @@ Refusal = Literal[
     "admin_key.bad_jwt",
     "admin_key.insufficient_scope",
     "all_by_key.validation_failed",
+    "already_member",
     "api_key_not_found",
     "bad_code_verifier",
     "bad_jwt",

@@ -141,6 +141,7 @@ ERRORS = {
     "organization.insufficient_permissions": (403, "Your role in this organization doesn't allow this"),
     "founder.insufficient_permissions": (403, "Only the service role key can create an organization"),
     "last_owner": (409, "An organization keeps an owner; make another member an owner first"),
+    "already_member": (409, "This address belongs to a member already; change the member's role"),
     "slug_exists": (409, "An organization with this short name already exists"),
     "organization_sign_in_needed": (403, "This organization needs a session that its own provider opened"),
     "own_sign_in_required": (

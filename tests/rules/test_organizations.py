@@ -82,19 +82,22 @@ def test_lowered_membership_takes_its_invitations(before, after, loses):
 
 
 @cases(
-    ("sentence", "actor", "before", "after", "open_ones", "refusal"),
+    ("sentence", "actor", "before", "after", "open_ones", "is_member", "refusal"),
     [
-        ("Admins invite.", "admin", None, "member", 0, None),
-        ("But nobody of their own rank.", "admin", None, "admin", 0, "organization"),
-        ("Nor do they lower an owner's invitation.", "admin", "owner", "member", 0, "organization"),
-        ("A user who lost the role invites nobody.", "", None, "member", 0, "organization"),
-        ("A hundred are open at most.", "owner", None, "member", 100, "too_many_invitations"),
-        ("One of them may be sent again.", "owner", "member", "admin", 100, None),
-        ("An operator has no role.", None, "owner", "member", 0, None),
+        ("Admins invite.", "admin", None, "member", 0, False, None),
+        ("But nobody of their own rank.", "admin", None, "admin", 0, False, "organization"),
+        ("Nor do they lower an owner's invitation.", "admin", "owner", "member", 0, False, "organization"),
+        ("A user who lost the role invites nobody.", "", None, "member", 0, False, "organization"),
+        ("A hundred are open at most.", "owner", None, "member", 100, False, "too_many_invitations"),
+        ("One of them may be sent again.", "owner", "member", "admin", 100, False, None),
+        ("A member is not invited.", "owner", None, "admin", 0, True, "already_member"),
+        ("Nor by an operator.", None, None, "owner", 100, True, "already_member"),
+        ("An admin hears first that the role is too high.", "admin", None, "admin", 0, True, "organization"),
+        ("An operator has no role.", None, "owner", "member", 0, False, None),
     ],
 )
-def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
-    error_key = organizations.refusal_of_invitation(actor, before, after, open_ones)
+def test_address_is_invited(sentence, actor, before, after, open_ones, is_member, refusal):
+    error_key = organizations.refusal_of_invitation(actor, before, after, open_ones, is_member=is_member)
     assert (error_key and error_key.partition(".")[0]) == refusal
 
 

@@ -20,7 +20,7 @@ from sql import acts, queries
 
 
 def invite(asked: Asked, organization: VisibleOrganization, email: str, role: str, body: JsonObject) -> str:
-    """Invite an address, with or without a user. The same one again gets the new role, and seven days."""
+    """Invite an address, but not a member's. The same one again gets the new role, and seven days."""
     organization = access.admit(asked, organization, OWNER, ADMIN)
     if organization.role and not organizations.may_manage(organization.role, None, role):
         raise ApiError("organization.insufficient_permissions")
@@ -29,9 +29,11 @@ def invite(asked: Asked, organization: VisibleOrganization, email: str, role: st
     quota = _take_quota(asked, email)
     with access.begin(asked) as act:
         facts, caller = access.lock(asked, act, organization, *wanted, proof=proof)
-        before = queries.select_invitation_of_address(act, organization_id=facts.id, email=email)
-        open_role = before.role if before and before.expires_at > facts.now else None
-        refusal = organizations.refusal_of_invitation(facts.actor_role, open_role, role, facts.invitations)
+        before = queries.select_invited_address(act, organization_id=facts.id, email=email)
+        open_role = before.role if before.expires_at and before.expires_at > facts.now else None
+        refusal = organizations.refusal_of_invitation(
+            facts.actor_role, open_role, role, facts.invitations, is_member=before.member_id is not None
+        )
         if refusal:
             raise ApiError(refusal)
         refuse_owner_by_key(asked, act, facts.id, role)
@@ -96,6 +98,8 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
         )
         if refusal or row is None:
             raise ApiError(refusal or "invitation_not_found")
+        # An owner who invites the address again would leave a member with an open invitation.
+        act.lock_organizations([row.organization_id])
         # Another request may have taken or withdrawn it first; sent again, it may have another role.
         invitation = found(queries.take_invitation(act, id=row.id), "invitation_not_found")
         joined = queries.join_organization(

@@ -304,7 +304,10 @@ def submit_removal(slug: str, user_id: str) -> Response:
 @showing(Level.PROOF)
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
     organization = access.find_admitted(current_asked(), slug, OWNER, ADMIN)
-    return form_page("invite", organization, problem, roles=_roles(organization, MEMBER), role=MEMBER)
+    is_of_member = problem is not None and problem.error_code == "already_member"
+    member_id = _managed_id(organization, read_form(_InvitationForm)["email"]) if is_of_member else None
+    roles = _roles(organization, MEMBER)
+    return form_page("invite", organization, problem, roles=roles, role=MEMBER, member_id=member_id)
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
@@ -353,6 +356,12 @@ def _managed(organization: VisibleOrganization, user_id: str) -> "queries.Select
     if not may_manage(organization.role, member.role, member.role):
         raise ApiError("member.user_not_found")
     return member
+
+
+def _managed_id(organization: VisibleOrganization, email: str) -> str | None:
+    """Return the id of the member who has proved an address, None for one whom the caller may not change."""
+    row = queries.select_invited_address(latchkey.db, organization_id=organization.id, email=email)
+    return row.member_id if may_manage(organization.role, row.member_role, row.member_role) else None
 
 
 def _member(organization: VisibleOrganization, member: dict[str, Any]) -> dict[str, Any]:

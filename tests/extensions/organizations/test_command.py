@@ -83,6 +83,13 @@ def test_address_is_invited(run, id, database):
     assert database.count("outbox", "kind = 'organization_invitation'") == 1
 
 
+def test_member_is_not_invited_again(run, id, bob, database):
+    run("add", "acme", bob.email)
+    run("invite", "acme", "Bob@Example.com", "--role", "admin", status=3)
+    assert database.count("organization_invitations") == 0
+    assert database.value("SELECT role FROM memberships WHERE user_id = %(id)s", id=bob.id) == "member"
+
+
 def test_requirement_is_made_and_lifted(run, id, database):
     assert "requires: a second factor" in run("require", "acme", "aal2")
     assert database.value("SELECT level FROM organizations") == "aal2"

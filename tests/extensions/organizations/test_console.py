@@ -114,6 +114,13 @@ def test_address_is_invited_and_the_invitation_withdrawn(submit, armed, id, data
     ]
 
 
+def test_member_is_not_invited_again(submit, id, acme, join, bob, database):
+    join(bob, acme)
+    text = submit(f"{id}/invite", email=bob.email, role="admin")
+    assert "This address belongs to a member already; change the member’s role" in text.replace("'", "’")
+    assert database.count("organization_invitations") == 0
+
+
 def test_invitation_of_another_organization_is_not_withdrawn(armed, id, acme, owner, database):
     other = owner.post("/organizations", json={"name": "Other"}).json["id"]
     invitation_id = owner.post(

@@ -57,8 +57,8 @@ def test_stolen_session_makes_nobody_manage_without_a_proof(owner, acme, mallory
     response = owner.post(path, json=body | {"role": "member"})
     assert response.status_code == 201
     assert_error(owner.post(path, json=body), 400, "reauthentication_needed", details=ANYTHING)
-    assert accomplice.post(f"/user/invitations/{response.json['id']}").json["role"] == "member"
     assert owner.post(path, json=body | {"current_password": PASSWORD}).status_code == 201
+    assert accomplice.post(f"/user/invitations/{response.json['id']}").json["role"] == role
 
 
 def test_stranger_with_the_id_joins_nothing(owner, acme, bob, mallory, client, database):
@@ -195,10 +195,67 @@ def test_invitations_end_with_everything_of_their_sender(
     assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
 
 
-def test_member_who_joins_again_keeps_the_role(owner, acme, join, bob):
+def test_member_with_an_invitation_of_a_node_of_0_7_keeps_the_role(acme, join, bob, database):
     session = join(bob, acme, "admin")
-    path = invite(owner, acme, bob.email, "billing")
-    assert session.post(path).json["role"] == "admin"
+    id = database.value(
+        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT gen_random_uuid(), id, 'bob@example.com', 'billing', now() + interval '1 day'
+             FROM organizations RETURNING id::text"""
+    )
+    assert_ok(session.get("/user/invitations"), {"invitations": []})
+    assert session.post(f"/user/invitations/{id}").json["role"] == "admin"
+
+
+@pytest.mark.parametrize("inviter", ["owner", "admin", "operator"])
+def test_member_is_not_invited_again(
+    owner, acme, join, bob, mallory, client, service_role, database, inviter
+):
+    session = join(bob, acme, "billing")
+    post = {
+        "owner": lambda body: owner.post(f"{acme}/invitations", json=body),
+        "admin": lambda body: join(mallory, acme, "admin").post(f"{acme}/invitations", json=body),
+        "operator": lambda body: client.post(f"{acme}/invitations", json=body, headers=service_role),
+    }[inviter]
+    response = post({"email": "Bob@Example.com", "role": "member"})
+    assert_error(response, 409, "already_member")
+    assert database.count("organization_invitations") == 0
+    assert database.count("outbox", "recipient = 'bob@example.com'") == 1
+    assert session.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "billing"}
+
+
+def test_admin_who_may_not_give_the_role_is_told_that_first(acme, join, bob, owner):
+    session = join(bob, acme, "admin")
+    response = session.post(f"{acme}/invitations", json={"email": owner.user["email"], "role": "owner"})
+    assert_error(response, 403, "insufficient_permissions")
+
+
+def test_address_that_a_member_has_not_proved_is_invited(owner, acme, join, bob, database):
+    join(bob, acme)
+    database.run("UPDATE users SET email_proved = false WHERE id = %(id)s", id=bob.id)
+    invite(owner, acme, bob.email)
+    assert database.count("organization_invitations") == 1
+
+
+def test_member_of_another_organization_is_invited(owner, acme, beta, join, bob, database):
+    join(bob, beta)
+    invite(owner, acme, bob.email)
+    assert database.count("organization_invitations") == 1
+
+
+def test_user_whom_the_operator_adds_has_no_invitation_left(
+    owner, acme, beta, bob, mallory, client, service_role, database
+):
+    path = invite(owner, acme, bob.email, "admin")
+    for organization, email in ((beta, bob.email), (acme, mallory.email)):
+        invite(owner, organization, email)
+    added = client.put(f"{acme}/members/{bob.id}", json={"role": "member"}, headers=service_role)
+    assert added.status_code == 200
+    assert_error(bob.open_session(client).post(path), 404, "invitation_not_found")
+    # The invitations of others, and to other organizations, stay.
+    assert database.count("organization_invitations") == 2
+    assert owner.delete(f"{acme}/members/{bob.id}").status_code == 204
+    assert_error(bob.open_session(client).post(path), 404, "invitation_not_found")
+    assert database.count("memberships", "role <> 'owner'") == 0
 
 
 def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, join, bob, database):

@@ -245,6 +245,28 @@ class TestManaging:
         assert "The invitation has been withdrawn." in words(at_acme.page)
         assert database.count("organization_invitations") == 0
 
+    def test_page_names_a_member_who_is_invited_again_and_leads_to_the_role(
+        self, at_acme, acme, join, bob, database
+    ):
+        join(bob, acme)
+        at_acme.visit(f"{PATH}/invite")
+        at_acme.press(f"{PATH[1:]}/invite", email=" Bob@Example.com", role="admin")
+        assert at_acme.page.status == 409
+        assert "This person is already a member. Change their role instead. Change role" in words(
+            at_acme.page
+        )
+        assert 'aria-invalid="true"' in at_acme.page.text.partition('name="email"')[2].partition(">")[0]
+        at_acme.visit(at_acme.link_to("account/organizations/acme/members/"))
+        assert "Role of bob@example.com" in words(at_acme.page)
+        assert database.count("organization_invitations") == 0
+
+    def test_admin_who_invites_an_owner_again_finds_no_way_to_the_role(self, acme, join, bob, alice, browse):
+        join(bob, acme, "admin")
+        visitor = browse(bob)
+        visitor.visit(f"{PATH}/invite")
+        visitor.press(f"{PATH[1:]}/invite", email=alice.email, role="member")
+        assert (visitor.page.status, "Change role" in words(visitor.page)) == (409, False)
+
     def test_admin_may_not_invite_an_owner(self, acme, join, bob, browse, database):
         join(bob, acme, "admin")
         visitor = browse(bob)

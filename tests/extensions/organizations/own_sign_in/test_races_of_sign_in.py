@@ -116,11 +116,15 @@ def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_go
         "UPDATE memberships SET added_by = 'provider', provider_id = %(id)s WHERE role = 'member'",
         id=provider,
     )
-    invitation = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "admin"}).json
+    invitation_id = database.value(
+        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT gen_random_uuid(), id, 'bob@example.com', 'admin', now() + interval '1 day'
+             FROM organizations RETURNING id::text"""
+    )
     path = f"{acme}/providers/{provider}"
     with database.locked("users", bob.id) as lock:
         leaving = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
-        joining = lock.start(lambda: session.post(f"/user/invitations/{invitation['id']}").status_code)
+        joining = lock.start(lambda: session.post(f"/user/invitations/{invitation_id}").status_code)
         # The deletion has listed Bob, whom the provider added.
         deletion = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
     assert (leaving.result(), joining.result(), deletion.result()) == (204, 200, 204)
@@ -218,3 +222,25 @@ def test_trial_counts_although_another_owner_waits_to_change_nothing(
         change = lock.start(lambda: sign_in.change(provider, name="Acme Inc.").status_code)
     assert (trial.result().endswith(f"{PATH}/sign-in"), change.result()) == (True, 200)
     assert database.value("SELECT tried_at IS NOT NULL FROM identity_providers")
+
+
+@pytest.mark.parametrize("first", ["employee", "owner"])
+def test_employee_who_joins_while_the_owner_invites_her_has_no_invitation_left(
+    provider, acme, owner, service, customers, database, first
+):
+    customers.acme.be("2", "dave@example.com")
+    browser = service.browser()
+    url = service.return_url(browser, f"custom:{provider}")
+    body = {"email": "dave@example.com", "role": "admin"}
+    requests = {
+        "employee": lambda: browser.visit(url).status,
+        "owner": lambda: owner.post(f"{acme}/invitations", json=body).status_code,
+    }
+    second = next(each for each in requests if each != first)
+    with database.locked("organizations", acme.rpartition("/")[2]) as lock:
+        answers = {each: lock.start(requests[each]) for each in (first, second)}
+    assert answers["owner"].result() == (409 if first == "employee" else 201)
+    assert answers["employee"].result() == 200
+    memberships = database.all("SELECT role, added_by FROM memberships WHERE role <> 'owner'")
+    assert memberships == [("member", "provider")]
+    assert database.count("organization_invitations") == 0
