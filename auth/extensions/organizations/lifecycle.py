@@ -3,6 +3,7 @@
 import json
 import re
 import secrets
+import unicodedata
 import uuid
 
 from auth.core.json_bodies import JsonObject
@@ -25,9 +26,24 @@ _LONGEST_FOUND = 40
 
 
 def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
-    """Create an organization of the caller, or of an owner whom an operator names. An import has its `id`."""
+    """Create an organization of the caller, or of an owner whom an operator names. An import has its `id`.
+
+    Without a short name in the body, it gets one from its name, with a suffix if that is taken.
+    """
     access.demand_operator(asked, body, "owner", "app_metadata")
-    id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
+    id = id or str(uuid.uuid4())
+    if slug := body.get("slug"):
+        return _create(asked, body, id, slug)
+    slug = _slug_of(body["name"])
+    try:
+        return _create(asked, body, id, slug)
+    except ApiError as error:
+        if error.key != "slug_exists":
+            raise
+    return _create(asked, body, id, _with_suffix(slug))
+
+
+def _create(asked: Asked, body: JsonObject, id: str, slug: str) -> str:
     if _is_reserved(slug):
         raise ApiError("slug_exists")
     owner_id = body.get("owner") if access.is_operator(asked) else asked.caller.user_id
@@ -120,7 +136,13 @@ def _is_reserved(slug: str) -> bool:
 
 
 def _slug_of(name: str) -> str:
-    """Return a short name that is free, most likely."""
-    words = re.findall(r"[a-z0-9]+", name.lower())
+    """Return the short name that is made from a name: `muller-gmbh` from `Müller GmbH`."""
+    # NFKD separates accents from their letters.
+    letters = unicodedata.normalize("NFKD", name).casefold()
+    words = re.findall(r"[a-z0-9]+", "".join(each for each in letters if not unicodedata.combining(each)))
     slug = "-".join(words)[:_LONGEST_FOUND].strip("-")
-    return slug if slug and slug not in _RESERVED else f"{slug or 'team'}-{secrets.token_hex(3)}"
+    return slug or _with_suffix("team")
+
+
+def _with_suffix(slug: str) -> str:
+    return f"{slug}-{secrets.token_hex(3)}"

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
 from auth.extensions.organizations import access, invitations, lifecycle, members
-from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER, manages
+from auth.rules.organizations import ADMIN, OWNER, manages
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
@@ -79,8 +79,9 @@ def list_organizations() -> Response:
         row = queries.list_organizations(latchkey.db, search=query.get("search") or None, **bounds(query))
         return paginated(row.organizations, row.total, query)
     memberships, _ = access.memberships_and_invitations(asked)
-    everything = {"page": 1, "per_page": MOST_MEMBERSHIPS}
-    return paginated(json.dumps(memberships), len(memberships), everything)
+    begin = bounds(query)["page_offset"]
+    listed = memberships[begin : begin + query["per_page"]]
+    return paginated(json.dumps(listed), len(memberships), query)
 
 
 @blueprint.get("/organizations/<name>")

@@ -1,6 +1,7 @@
 """Organizations and their members: /organizations, and what tokens and GET /user say of them."""
 
 import json
+import re
 from uuid import uuid4
 
 import pytest
@@ -428,6 +429,52 @@ def test_bad_body_names_its_field_and_changes_nothing(owner, database, body, fie
     assert database.count("organizations") == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("Müller GmbH", "muller-gmbh"),
+        ("Crédit d'Été", "credit-d-ete"),
+        ("Straße 7", "strasse-7"),
+        ("\uff21\uff23\uff2d\uff25 \ufb01nance", "acme-finance"),
+        # Neither is a letter with an accent, in Unicode.
+        ("Sørensen Łódź", "s-rensen-odz"),
+        ("株式会社 Acme", "acme"),
+        ("株式会社", r"team-[0-9a-f]{6}"),
+        ("!?", r"team-[0-9a-f]{6}"),
+        ("New", r"new-[0-9a-f]{6}"),
+        ("3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01", r"3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01-[0-9a-f]{6}"),
+        ("ö" * 100, "o" * 40),
+    ],
+)
+def test_organization_without_a_short_name_gets_one_from_its_name(owner, name, slug):
+    response = owner.post("/organizations", json={"name": name})
+    assert response.status_code == 201
+    assert response.json["name"] == name
+    assert re.fullmatch(slug, response.json["slug"])
+
+
+def test_short_name_that_is_taken_gets_a_suffix_unless_it_was_named(owner, acme, database):
+    first, second = (owner.post("/organizations", json={"name": "Acme"}) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert all(re.fullmatch(r"acme-[0-9a-f]{6}", each.json["slug"]) for each in (first, second))
+    assert_error(owner.post("/organizations", json={"name": "Acme", "slug": "acme"}), 409, "slug_exists")
+    # One that has ended keeps its short name until its members are removed.
+    assert owner.delete(acme, json={}).status_code == 204
+    assert owner.post("/organizations", json={"name": "Acme"}).json["slug"] != "acme"
+    assert database.count("organizations") == database.count("memberships") == 4
+
+
+def test_refused_founder_of_a_taken_name_is_refused(owner, acme, database):
+    database.run(
+        """INSERT INTO organizations (id, slug, name, founded_by)
+           SELECT gen_random_uuid(), 'o' || n, 'O', %(id)s FROM generate_series(1, 4) AS n""",
+        id=owner.user["id"],
+    )
+    response = owner.post("/organizations", json={"name": "Acme"})
+    assert_error(response, 422, "too_many_organizations")
+    assert database.count("organizations") == 5
+
+
 @pytest.mark.parametrize("slug", ["new", "3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01"])
 def test_short_name_is_no_route_and_no_id(owner, slug):
     assert_error(owner.post("/organizations", json={"name": "Acme", "slug": slug}), 409, "slug_exists")
@@ -452,3 +499,32 @@ def test_owner_reads_in_the_log_that_an_operator_acted_but_not_which_one(
         "SELECT details ->> 'administrator' FROM audit_log WHERE action = 'organization_changed'"
     )
     assert administrator == "key billing-job"
+
+
+def test_memberships_are_listed_by_short_name_in_pages(owner, acme, alice, client, database):
+    database.run(
+        """WITH made AS (
+             INSERT INTO organizations (id, slug, name)
+             SELECT gen_random_uuid(), 'team-' || n, 'Team' FROM generate_series(10, 50) AS n RETURNING id
+           ) INSERT INTO memberships (user_id, organization_id, role, added_by)
+             SELECT %(id)s, id, 'member', 'administrator' FROM made""",
+        id=alice.id,
+    )
+    slugs = ["acme", *(f"team-{number}" for number in range(10, 51))]
+
+    def assert_page(query, number, size, expected, pages, links):
+        response = owner.get(f"/organizations{query}")
+        assert [each["slug"] for each in response.json["data"]] == expected
+        pagination = {"page": number, "per_page": size, "total": 42, "total_pages": pages}
+        assert response.json["pagination"] == pagination
+        assert response.headers["X-Total-Count"] == "42"
+        listed = re.findall(r'page=(\d+)&per_page=(\d+)>; rel="(\w+)"', response.headers["Link"])
+        assert listed == [(str(to), str(size), rel) for rel, to in links.items()]
+
+    assert_page("", 1, 20, slugs[:20], 3, {"first": 1, "next": 2, "last": 3})
+    assert_page("?page=2", 2, 20, slugs[20:40], 3, {"first": 1, "prev": 1, "next": 3, "last": 3})
+    assert_page("?page=3&per_page=20", 3, 20, slugs[40:], 3, {"first": 1, "prev": 2, "last": 3})
+    assert_page("?per_page=50", 1, 50, slugs, 1, {"first": 1, "last": 1})
+    assert_page("?page=5&per_page=10", 5, 10, slugs[40:], 5, {"first": 1, "prev": 4, "last": 5})
+    assert_page("?page=9", 9, 20, [], 3, {"first": 1, "last": 3})
+    assert_error(owner.get("/organizations?page=0"), 400, "validation_failed", details=ANYTHING)

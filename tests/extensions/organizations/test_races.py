@@ -103,3 +103,16 @@ def test_raise_and_leave_of_the_last_owner_leave_an_owner(owner, acme, join, bob
     ]
     at_once(2, lambda number: requests[number]().status_code)
     assert database.count("memberships", "role = 'owner'") >= 1
+
+
+def test_organizations_of_one_name_that_are_created_at_once_all_get_a_short_name(
+    client, service_role, database
+):
+    body = {"name": "Acme"}
+    answers = at_once(20, lambda _: client.post("/organizations", json=body, headers=service_role))
+    assert [each.status_code for each in answers] == [201] * 20
+    slugs = {each.json["slug"] for each in answers}
+    assert len(slugs) == 20
+    assert "acme" in slugs
+    assert database.count("organizations", "name = 'Acme'") == 20
+    assert database.count("audit_log", "action = 'organization_created'") == 20
