@@ -148,6 +148,12 @@ class Extension(Protocol):
         """Return the application that waits behind a page, or None."""
         return None
 
+    def purpose_of(self, next_page: str) -> str | None:
+        """Return the table of texts that say what a sign-in before a page is for, `purpose` and `next`, or
+        None.
+        """
+        return None
+
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         """Return the variables of NAME/tab.html on the account page of a person, below the text `tab` of the
         catalogue NAME."""

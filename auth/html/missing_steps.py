@@ -22,17 +22,21 @@ def redirect_to_missing(error: ApiError) -> Response:
     next_page = request.path.removeprefix("/").removeprefix("account/")
     if error.error_code in _STEPS:
         # The page of the step checks `next` and these parameters again.
-        parameters = {name: request.values[name] for name in _PARAMETERS if name in request.values}
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
             query = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
             next_page = with_query(f"account/{next_page}", query)
-        return to_step(error.key, {"next": next_page} | parameters)
+        return to_step(error.key, {"next": next_page} | _parameters())
     # The page shows why a link failed: the query is signed.
     query = {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
     if request.method in ("GET", "HEAD") and own_page(next_page):
-        query["next"] = next_page
+        query |= {"next": next_page} | _parameters()
     return to_step(error.key, query)
+
+
+def _parameters() -> dict[str, str]:
+    """Return the destination in the request, which is checked again."""
+    return {name: request.values[name] for name in _PARAMETERS if name in request.values}
 
 
 def to_step(key: str, query: dict[str, str]) -> Response:

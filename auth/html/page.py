@@ -115,6 +115,7 @@ def page(
         "script": script,
         "client_logo": client_logo,
         "behind": waiting,
+        "purpose_texts": purpose_of(next_page) if next_page else None,
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
@@ -133,6 +134,12 @@ def waiting_behind(next_page: str) -> Waiting | None:
     """Return the application that a page continues to, or None."""
     waiting = (each.waiting_behind(next_page) for each in latchkey.extensions)
     return next(filter(None, waiting), None)
+
+
+def purpose_of(next_page: str) -> str | None:
+    """Return the table of texts that say what a sign-in before a page is for, or None."""
+    purposes = (each.purpose_of(next_page) for each in latchkey.extensions)
+    return next(filter(None, purposes), None)
 
 
 def next_code(wait: float) -> dict[str, Any]:

@@ -605,6 +605,10 @@ def organizations(page_client: PageClient) -> None:
     page_client.shows("invite", "Invite someone to Initech Inc.")
     page_client.press("invite", email=DAVE, role="member")
     page_client.shows("organization, invited", "The invitation has been sent.")
+    page_client.visit(f"{path}/invite")
+    page_client.press("invite", email=ALICE, role="member")
+    page_client.shows("invite, a member", "This person is already a member.")
+    page_client.visit(path)
     page_client.press("withdraw")
     page_client.shows("organization, withdrawn", "No open invitations.")
     page_client.visit(f"{path}/invite")
@@ -613,8 +617,23 @@ def organizations(page_client: PageClient) -> None:
     page_client.shows("account, invited", "You’re invited as admin.")
     page_client.visit("/organizations/initech/join")
     page_client.shows("join an organization", "Its owners and admins will see your name and email address")
+    page_client.press("organizations/initech/join", action="deny")
+    page_client.shows("invitation, declined", "ask for a new invitation")
+    _without_an_invitation(page_client)
+    page_client.sign_in()
+    page_client.visit(f"{path}/invite")
+    page_client.press("invite", email=BOB, role="admin")
+    page_client.forget()
+    page_client.visit("/organizations/initech/join")
+    page_client.shows("sign-in, before an invitation", "to see your invitation")
+    page_client.press("sign-in/code", email=BOB)
+    page_client.shows("code, before an invitation", "You’ll see your invitation next.")
+    page_client.sign_in(BOB)
+    page_client.visit("/organizations/initech/join")
     page_client.press("organizations/initech/join", action="approve")
-    page_client.shows("account, joined", "You’ve joined the organization.")
+    page_client.shows("joined an organization", "You’re now a member of")
+    page_client.visit("/organizations/initech/join")
+    page_client.shows("invitation, of a member", "You’re already a member of")
     page_client.visit(path)
     page_client.shows("organization, of an admin", "no second step")
     app, _ = factors.set_up(alice.sign_in(client=page_client.client))
@@ -654,6 +673,23 @@ def organizations(page_client: PageClient) -> None:
     page_client.shows("end an organization", "All members lose access.")
     page_client.press("end")
     page_client.shows("account, organization ended", "The organization has ended.")
+
+
+def _without_an_invitation(page_client: PageClient) -> None:
+    """Show what a page says to accounts without an invitation, to each what it lacks."""
+    address = "email = 'bob@example.com'"
+    for columns, sentence in (
+        ("email_proved = true", "There’s no invitation for"),
+        ("email_proved = false", "Sign in with a code to confirm it."),
+        ("email = NULL, email_confirmed_at = NULL, phone = '15555550100'", "this account doesn’t have one"),
+    ):
+        page_client.rows.run(f"UPDATE users SET {columns} WHERE {address}")
+        page_client.visit("/organizations/nowhere/join")
+        page_client.shows(f"no invitation, {columns.partition(' =')[0]}", sentence)
+    page_client.rows.run(
+        "UPDATE users SET email = 'bob@example.com', email_proved = true, email_confirmed_at = now(), phone = NULL"
+        " WHERE phone = '15555550100'"
+    )
 
 
 def others(page_client: PageClient) -> None:

@@ -1,6 +1,7 @@
 """Organizations of users: members, roles and invitations, which every token of a member says."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ if TYPE_CHECKING:
     from sql import queries
 
 
+_PAGE = "organizations/[a-z0-9-]{1,63}"
+
+
 class Organizations(Extension):
     api: Sequence[str] = ("routes",)
-    pages: Sequence[str] = ("pages",)
+    pages: Sequence[str] = ("pages", "invitation_pages")
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)
     command = "organizations"
@@ -21,12 +25,15 @@ class Organizations(Extension):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         if settings.sso:
-            self.api, self.pages = ("routes", "sign_in_routes"), ("pages", "sign_in_pages")
+            self.api = ("routes", "sign_in_routes")
+            self.pages = (*self.pages, "sign_in_pages")
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
-        slug = "organizations/[a-z0-9-]{1,63}"
         # A segment may be a domain.
-        return ((f"{slug}/join", "{}"), (rf"{slug}(/[a-z0-9-]+(\.[a-z0-9-]+)*)*", "account/{}"))
+        return ((f"{_PAGE}/join", "{}"), (rf"{_PAGE}(/[a-z0-9-]+(\.[a-z0-9-]+)*)*", "account/{}"))
+
+    def purpose_of(self, next_page: str) -> str | None:
+        return "invitation" if re.fullmatch(f"{_PAGE}/join", next_page) else None
 
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.organizations import pages

@@ -1,6 +1,6 @@
 """Organizations of the account: memberships and invitations, and what owners and admins do.
 
-The API has /organizations/NAME, so the pages are below /account; that of an invitation has no API beside it.
+The API has /organizations/NAME, so the pages are below /account.
 """
 
 import functools
@@ -19,7 +19,6 @@ from auth.flows.facts import PersonFacts
 from auth.flows.memberships import departure_of
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
-from auth.html.form_schemas import Decision
 from auth.html.page import address, ago, application, has_text, page, redirect_to_own, text
 from auth.html.problems import Problem, form, problem_of_redirect
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, manages, may_manage
@@ -112,48 +111,6 @@ def submit_new() -> Response:
         body |= check(_Slug, {"slug": values["slug"]})
     organization = json.loads(lifecycle.create(current_asked(), body))
     return redirect_to_own(f"{PATH}/{organization['slug']}", "organization_created")
-
-
-# An invitation.
-
-
-@blueprint.get("/organizations/<slug>/join")
-@signed_in(Level.AAL2)
-def show_invitation(slug: str, problem: Problem | None = None) -> Response:
-    invitation, caller = _invitation(slug), current_asked().live_caller()
-    if invitation is None:
-        return redirect_to_own(f"{PATH}/{slug}")
-    return page(
-        "organizations/join.html",
-        script=True,
-        here=request.path,
-        problem=problem,
-        invitation=invitation,
-        role=role_title(invitation["role"]),
-        account=caller.email,
-    )
-
-
-@blueprint.post("/organizations/<slug>/join")
-@changing("answer_invitation", shown=show_invitation, level=Level.AAL2)
-def answer_invitation(slug: str) -> Response:
-    invitation = _invitation(slug)
-    if invitation is None:
-        return redirect_to_own(f"{PATH}/{slug}")
-    if read_form(Decision)["action"] == "deny":
-        invitations.decline(current_asked(), invitation["id"])
-        return redirect_to_own("account#organizations", "invitation_declined")
-    invitations.accept(current_asked(), invitation["id"])
-    return redirect_to_own("account#organizations", "organization_joined")
-
-
-def _invitation(slug: str) -> dict[str, Any] | None:
-    """Return the caller's invitation to an organization, None for a member."""
-    memberships, open_ones = access.memberships_and_invitations(current_asked())
-    open_one = next((each for each in open_ones if each["organization"]["slug"] == slug), None)
-    if open_one is None and not any(each["slug"] == slug for each in memberships):
-        raise ApiError("not_found")
-    return open_one
 
 
 # The organization.

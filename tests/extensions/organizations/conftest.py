@@ -1,5 +1,6 @@
 import pytest
 
+from tests.support.links import Outbox
 from tests.support.openid_flow import make_application
 from tests.support.pages import Visitor
 
@@ -63,3 +64,29 @@ def tokens(application, browser):
         return application.tokens(browser(person), scope=scope, **changes)
 
     return tokens
+
+
+@pytest.fixture
+def browse(client):
+    """Return a browser in which a person is signed in, or nobody."""
+
+    def browse(person=None):
+        visitor = Visitor(client.application)
+        return visitor.with_session_of(person) if person else visitor
+
+    return browse
+
+
+@pytest.fixture
+def mails(client, database):
+    return Outbox(client.application.extensions["latchkey"], database)
+
+
+@pytest.fixture
+def invite(acme, owner):
+    def invite(email, role="member"):
+        response = owner.post(f"{acme}/invitations", json={"email": email, "role": role})
+        assert response.status_code == 201, response.text
+        return response.json["id"]
+
+    return invite

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.factors import set_up
-from tests.support.links import Outbox
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import PASSWORD
 
@@ -13,37 +12,11 @@ UNKNOWN = "/account/organizations/nowhere"
 
 
 @pytest.fixture
-def browse(client):
-    """Return a browser in which a person is signed in, or nobody."""
-
-    def browse(person=None):
-        visitor = Visitor(client.application)
-        return visitor.with_session_of(person) if person else visitor
-
-    return browse
-
-
-@pytest.fixture
 def at_acme(acme, alice, browse):
     """Alice's browser, at the page of Acme, which she owns."""
     visitor = browse(alice)
     visitor.visit(PATH)
     return visitor
-
-
-@pytest.fixture
-def mails(client, database):
-    return Outbox(client.application.extensions["latchkey"], database)
-
-
-@pytest.fixture
-def invite(acme, owner):
-    def invite(email, role="member"):
-        response = owner.post(f"{acme}/invitations", json={"email": email, "role": role})
-        assert response.status_code == 201, response.text
-        return response.json["id"]
-
-    return invite
 
 
 class TestFounding:
@@ -97,62 +70,6 @@ class TestFounding:
             assert visitor.visit(path).status == 404
 
 
-class TestInvitation:
-    def test_invited_user_joins(self, invite, bob, browse, database):
-        invite(bob.email, "admin")
-        visitor = browse(bob)
-        visitor.visit("/account")
-        assert "You’re invited as admin." in words(visitor.page)
-        visitor.visit(visitor.link_to("organizations/acme/join"))
-        text = words(visitor.page)
-        assert "Join Acme as admin?" in text
-        assert "Its owners and admins will see your name and email address" in text
-        visitor.press("organizations/acme/join", action="approve")
-        assert "You’ve joined the organization." in words(visitor.page)
-        assert unsigned(visitor.page).endswith("/account?done=organization_joined#organizations")
-        assert database.value("SELECT role FROM memberships WHERE added_by = 'invitation'") == "admin"
-
-    def test_invited_user_declines(self, invite, bob, browse, database):
-        invite(bob.email)
-        visitor = browse(bob)
-        visitor.visit("/organizations/acme/join")
-        visitor.press("organizations/acme/join", action="deny")
-        assert "You’ve declined the invitation." in words(visitor.page)
-        assert (database.count("memberships"), database.count("organization_invitations")) == (1, 0)
-
-    def test_signed_out_user_signs_in_and_comes_back(self, invite, bob, browse):
-        invite(bob.email)
-        visitor = browse()
-        visitor.visit("/organizations/acme/join")
-        visitor.press("sign-in", email=bob.email, password=PASSWORD)
-        assert "Join Acme as member?" in words(visitor.page)
-
-    def test_person_without_an_account_types_a_code_even_where_sign_up_is_closed(
-        self, make_app, invite, mails, database
-    ):
-        invite(NEW)
-        visitor = Visitor(make_app(AUTH_ORGANIZATIONS="users", AUTH_DISABLE_SIGNUP="true"))
-        visitor.visit("/organizations/acme/join")
-        visitor.press("sign-in/code", email=NEW)
-        visitor.press("sign-in/verify", code=mails.last(NEW, "magiclink").code)
-        visitor.press("organizations/acme/join", action="approve")
-        assert "You’ve joined the organization." in words(visitor.page)
-        assert database.count("memberships", "added_by = 'invitation'") == 1
-
-    def test_member_who_opens_the_mail_again_gets_to_the_organization(self, acme, join, bob, browse):
-        join(bob, acme)
-        assert browse(bob).visit("/organizations/acme/join").url.endswith(PATH)
-
-    def test_invitation_that_is_gone_meanwhile_joins_nobody(self, invite, owner, acme, bob, browse, database):
-        id = invite(bob.email)
-        visitor = browse(bob)
-        visitor.visit("/organizations/acme/join")
-        assert owner.delete(f"{acme}/invitations/{id}").status_code == 204
-        visitor.press("organizations/acme/join", action="approve")
-        assert visitor.page.status == 404
-        assert database.count("memberships") == 1
-
-
 class TestStranger:
     PAGES = (
         "",
@@ -173,21 +90,6 @@ class TestStranger:
         assert (hidden.status, unknown.status) == (404, 404)
         assert words(hidden) == words(unknown)
         assert "Page not found" in words(hidden)
-
-    def test_page_of_an_invitation_is_not_found_without_one(self, invite, bob, browse):
-        invite(NEW)
-        visitor = browse(bob)
-        hidden, unknown = (visitor.visit(f"/organizations/{slug}/join") for slug in ("acme", "nowhere"))
-        assert (hidden.status, unknown.status) == (404, 404)
-        assert words(hidden) == words(unknown)
-
-    def test_unproved_address_has_no_invitation(self, invite, client, bob, browse, database):
-        invite(bob.email)
-        database.run(
-            "UPDATE users SET email_confirmed_at = NULL, email_proved = false WHERE email = %(email)s",
-            email=bob.email,
-        )
-        assert browse(bob).visit("/organizations/acme/join").status == 404
 
     @pytest.mark.parametrize("path", PAGES[1:4] + PAGES[5:])
     def test_member_finds_no_page_that_manages(self, acme, join, bob, alice, browse, path):

@@ -72,6 +72,8 @@ NOT_SHOWN = (
     ),
     r"forms\.listed",
     r"organizations\.(unnamed|more)",
+    # Sign-up is closed.
+    r"invitation\.new_here",
 )
 
 

@@ -46,7 +46,7 @@ def test_founder_invites_a_person_who_joins_with_a_new_account_although_sign_up_
     page.click("Continue")
     page.wait_for("Join Initech as member?")
     page.click("Join")
-    page.wait_for("You’ve joined the organization.")
+    page.wait_for("You’re now a member of Initech")
     page.click("Open Initech")
     page.wait_for("Leave")
     assert "alice@example.com" not in page.text
