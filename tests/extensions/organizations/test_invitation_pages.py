@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.checked_rows import statements_run
 from tests.support.links import SITE
+from tests.support.page_tour import google
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
@@ -163,6 +164,24 @@ class TestStrangerWithoutAccount:
         assert database.count("memberships", "added_by = 'invitation'") == 1
         assert continues(visitor) == APPLICATION
 
+    @pytest.mark.parametrize("is_closed", [True, False])
+    def test_provider_leads_to_the_invitation(self, make_app, settings, invite, database, is_closed):
+        invite(NEW)
+        with google() as provider:
+            provider.person = {"sub": "1", "email": NEW, "email_verified": True}
+            changes = {
+                "AUTH_DISABLE_SIGNUP": str(is_closed).lower(),
+                "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true",
+            }
+            changes |= settings | provider.settings("google")
+            visitor = Visitor(make_app(**changes))
+            visitor.visit(PATH)
+            visitor.visit(visitor.link_to("authorize?provider=google"))
+        assert "Join Acme as member?" in words(visitor.page)
+        visitor.press("organizations/acme/join", action="approve")
+        assert database.count("memberships", "added_by = 'invitation'") == 1
+        assert continues(visitor) == APPLICATION
+
     def test_pages_that_lead_elsewhere_do_not_mention_an_invitation(self, client):
         visitor = Visitor(client.application)
         for query in ("", "?next=organizations/acme", "?next=organizations/acme/join/x", "?next=account"):
@@ -226,6 +245,7 @@ class TestNoInvitation:
         seen, unknown = (visitor.visit(f"/organizations/{slug}/join") for slug in ("acme", "nowhere"))
         assert (seen.status, unknown.status, bare(seen)) == (404, 404, bare(unknown))
         visitor.visit(PATH)
+        assert "Confirm your email address Invitations are for confirmed addresses" in words(visitor.page)
         assert "bob@example.com isn’t confirmed yet. Sign in with a code to confirm it." in words(
             visitor.page
         )

@@ -154,9 +154,7 @@ class TestManaging:
         at_acme.visit(f"{PATH}/invite")
         at_acme.press(f"{PATH[1:]}/invite", email=" Bob@Example.com", role="admin")
         assert at_acme.page.status == 409
-        assert "This person is already a member. Change their role instead. Change role" in words(
-            at_acme.page
-        )
+        assert "This person is already a member. Change role" in words(at_acme.page)
         assert 'aria-invalid="true"' in at_acme.page.text.partition('name="email"')[2].partition(">")[0]
         at_acme.visit(at_acme.link_to("account/organizations/acme/members/"))
         assert "Role of bob@example.com" in words(at_acme.page)
