@@ -62,6 +62,16 @@ def test_invitation_is_accepted_while_it_is_sent_again(owner, acme, bob, client,
     assert database.count("memberships", "role = 'member'") == 1
 
 
+def test_owner_who_invites_again_while_the_user_joins_is_told_so(owner, acme, bob, client, database):
+    session, body = bob.open_session(client), {"email": bob.email, "role": "admin"}
+    invitation_id = owner.post(f"{acme}/invitations", json=body).json["id"]
+    with database.locked("organization_invitations", invitation_id) as lock:
+        joining = lock.start(lambda: session.post(f"/user/invitations/{invitation_id}").status_code)
+        inviting = lock.start(lambda: owner.post(f"{acme}/invitations", json=body).status_code)
+    assert (joining.result(), inviting.result()) == (200, 409)
+    assert database.count("organization_invitations") == 0
+
+
 def test_invitation_is_used_once(owner, acme, bob, client, database):
     session = bob.open_session(client)
     invitation_id = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
