@@ -17,7 +17,7 @@ SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.cli
  WHERE p.identifier = :identifier OR p.id = :id;
 
 -- name: select_provider_of_domain(domain text) -> row? (organization_id?)
-SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
+SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.organization_id
   FROM identity_provider_domains AS d
   JOIN identity_providers AS p ON p.id = d.provider_id
  WHERE d.domain = :domain;
@@ -181,13 +181,13 @@ WITH RECURSIVE present AS MATERIALIZED (
 )
 SELECT end_opened_in(locked.id, terms_over_of(locked.id), :reason, clock_timestamp()) FROM locked;
 
--- name: select_closed_entrance(user_id uuid) -> row? (organization_id?)
--- The provider that the sign-in page uses for the address of a user whom the provider may not sign in.
-SELECT p.identifier, p.organization_id
+-- name: select_provider_of_user(user_id uuid) -> row? (organization_id?)
+-- The provider of the domain of a user's proved address, whether it signs in this user (`is_linked`), and whether an
+-- administrator has moved the user to it (`is_adopted`).
+SELECT p.id, p.identifier, p.issuer, d.domain, is_enabled(p) AS enabled, p.organization_id,
+       EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p)) AS is_linked,
+       EXISTS (SELECT FROM identity_provider_adoptions AS a WHERE a.user_id = u.id AND a.provider_id = p.id) AS is_adopted
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
   JOIN identity_providers AS p ON p.id = d.provider_id
- WHERE u.id = :user_id AND is_enabled(p) AND u.email_proved
-   AND NOT EXISTS (SELECT FROM identity_provider_adoptions AS a
-                    WHERE a.user_id = u.id AND a.provider_id = p.id)
-   AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p));
+ WHERE u.id = :user_id AND u.email_proved;

@@ -957,6 +957,7 @@ def select_identity_provider(on: Runner, /, *, identifier: str | None, id: str |
 
 class SelectProviderOfDomain(NamedTuple):
     identifier: str
+    issuer: str
     enabled: bool
     organization_id: str | None
 
@@ -1029,11 +1030,17 @@ def end_opened_by_provider(on: Runner, /, *, user_id: str | None, provider_id: s
 
 def end_what_is_over(on: Runner, /, *, batch: int | None, reason: str | None) -> int: ...
 
-class SelectClosedEntrance(NamedTuple):
+class SelectProviderOfUser(NamedTuple):
+    id: str
     identifier: str
+    issuer: str
+    domain: str
+    enabled: bool
     organization_id: str | None
+    is_linked: bool
+    is_adopted: bool
 
-def select_closed_entrance(on: Runner, /, *, user_id: str | None) -> SelectClosedEntrance | None: ...
+def select_provider_of_user(on: Runner, /, *, user_id: str | None) -> SelectProviderOfUser | None: ...
 
 class TryLockJanitor(NamedTuple):
     is_ours: bool

@@ -7,7 +7,7 @@ from flask import Response, request
 from auth.core.net.redirects import with_query
 from auth.html import forms
 from auth.html.page import redirect_to_own
-from auth.html.redirects import own_page
+from auth.html.redirects import COMPANY, own_page
 from auth.web import cookies
 from auth.web.errors import ApiError
 
@@ -19,24 +19,32 @@ _PARAMETERS = ("redirect_to", "code_challenge", "then")
 
 def redirect_to_missing(error: ApiError) -> Response:
     """Redirect to the page for an error of `REDIRECTED_ERRORS`, which then returns to the requested page."""
-    next_page = request.path.removeprefix("/").removeprefix("account/")
+    is_company = request.path == f"/{COMPANY}"
+    next_page = _company_page() if is_company else request.path.removeprefix("/").removeprefix("account/")
+    parameters = {} if is_company else _parameters()
     if error.error_code in _STEPS:
         # The page of the step checks `next` and these parameters again.
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
             query = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
             next_page = with_query(f"account/{next_page}", query)
-        return to_step(error.key, {"next": next_page} | _parameters())
+        return to_step(error.key, {"next": next_page} | parameters)
     # The page shows why a link failed: the query is signed.
     query = {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
-    if request.method in ("GET", "HEAD") and own_page(next_page):
-        query |= {"next": next_page} | _parameters()
+    if is_company or (request.method in ("GET", "HEAD") and own_page(next_page)):
+        query |= {"next": next_page} | parameters
     return to_step(error.key, query)
 
 
 def _parameters() -> dict[str, str]:
     """Return the destination in the request, which is checked again."""
     return {name: request.values[name] for name in _PARAMETERS if name in request.values}
+
+
+def _company_page() -> str:
+    """Return the page of a company with its way back, which not every page of a step passes on."""
+    query = {name: request.values[name] for name in (*_PARAMETERS, "next") if name in request.values}
+    return with_query(COMPANY, query) if query else COMPANY
 
 
 def to_step(key: str, query: dict[str, str]) -> Response:

@@ -45,6 +45,7 @@ _FIELDS = {
     "phone_exists": "phone",
     "slug_exists": "slug",
     "already_member": "email",
+    "sso_provider_not_found": "email",
 }
 # The texts of errors in a context, by their keys.
 _TEXTS_BY_KEY = {
@@ -60,6 +61,8 @@ _TEXTS_BY_KEY = {
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
     "conflict": "domain_taken",
+    "admin.user_sso_conflict": "administrator_sso_conflict",
+    "pressed.user_sso_conflict": "other_user_sso_conflict",
     "organization.insufficient_permissions": "role_insufficient",
     "founder.insufficient_permissions": "role_insufficient",
     "owner.sso_provider_disabled": "own_provider_disabled",
@@ -155,6 +158,7 @@ def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     if name.endswith("_send_rate_limit") and not wait:
         return None
     is_limit = name.endswith("_rate_limit") and not wait
+    name = _TEXTS_BY_KEY.get(name, name)
     text_name = name if has_text("errors", name) and not is_limit else "other"
     message = text("errors", text_name, request_id=_id_line(g.request_id), wait=wait)
     return {"text": message, "reason": _for_developer(forms.signed_value("reason"))}

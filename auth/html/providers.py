@@ -1,15 +1,18 @@
 """Sending a browser to a provider. A cookie binds each flow to its browser, against login CSRF."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from flask import Response
 
 from auth.core import constants
+from auth.core.net.redirects import with_query
 from auth.core.providers import ProviderError
 from auth.core.providers.client import Provider
 from auth.core.tokens import one_time
-from auth.flows.sign_in.oauth import ProviderRefusal, new_secrets, write_flow
-from auth.html.redirects import FlowEnd, redirect_with_error
+from auth.flows.sign_in.oauth import NewFlow, ProviderRefusal, new_secrets, write_flow
+from auth.flows.sign_in.waiting import keep_address
+from auth.html.redirects import COMPANY, Destination, FlowEnd, destination_of, redirect_with_error
 from auth.web import cookies
 from auth.web.application import redirect
 from auth.web.asked import current_asked
@@ -59,6 +62,35 @@ def begin_sign_in(
         browser_hash=one_time.hash_token(browser),
     )
     return response
+
+
+def begin_for_caller(provider: Provider, redirect_to: str, write: Callable[[NewFlow], None]) -> Response:
+    """Redirect the browser to a provider, with a flow that signs in nobody but the caller. `write` writes it.
+
+    Raises `ProviderRefusal`.
+    """
+    browser = cookies.browser_secret(COOKIES[provider.posts_form])
+    flow = NewFlow(
+        provider, one_time.new_token(), new_secrets(None), redirect_to, one_time.hash_token(browser)
+    )
+    # Before the act: the provider's document is fetched.
+    response = redirect_to_provider(provider, flow.state, flow.secrets, browser, 303)
+    write(flow)
+    return response
+
+
+def redirect_to_own_way(ending: FlowEnd, email: str | None) -> Response:
+    """Redirect to /sign-in a user whom the provider of the email's domain may not sign in yet.
+
+    After a sign-in as before, the page of the company moves the user to the provider.
+    """
+    to = Destination(next=destination_of(ending.url).path(COMPANY))
+    query = {"way": "password"}
+    if email:
+        browser = cookies.bind_to_browser()
+        query["typed"] = keep_address(current_asked(), email, **browser, has_asked=False)
+    url = with_query(to.own_url("sign-in"), query)
+    return redirect_with_error(FlowEnd(url), "access_denied", ApiError("user_sso_conflict"))
 
 
 def redirect_with_refusal(ending: FlowEnd, error: ApiError) -> Response:

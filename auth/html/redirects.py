@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from flask import Response, request
 
 from auth.core.net.redirects import is_web, origin, with_answer, with_fragment, with_query
+from auth.core.text.names import PREFIX
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions import token_response
 from auth.flows.sessions.ending import sign_out
@@ -27,9 +28,14 @@ from auth.web.input import allowed_redirect, check
 
 # A cookie with the last sign-in method of this browser: `password`, `code`, `passkey` or a provider's name.
 LAST_USED = "latchkey_last_used"
+# The page that moves a user to the sign-in of a company. A flow that it began returns to it with an error,
+# or goes on to its destination.
+COMPANY = "account/company"
 # A message for the page for a new password, and the member of an outcome that it is about.
 PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
 _YEAR = 365 * 86_400
+# Errors whose pages say more than their codes.
+_SHOWN_BY_KEY = ("admin.user_sso_conflict", "pressed.user_sso_conflict")
 
 
 def own_page(name: str | None) -> str | None:
@@ -107,9 +113,9 @@ def redirect_signed_in(
     if latchkey.redirects.is_own_page(target):
         done = done_of(outcome)
         if done:
-            target = _destination(target).or_site().own_url("new-password")
+            target = destination_of(target).or_site().own_url("new-password")
         elif outcome.purpose == "invite" and is_password_page(target):
-            target = _destination(target).own_url("join")
+            target = destination_of(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
         return redirect_with_cookie(target, session, way=way, done=done)
     members = token_response.tokens(latchkey, session) | ({"type": link_type} if link_type else {})
@@ -131,14 +137,14 @@ def url_and_page_of(target: str) -> tuple[str, str | None]:
     """Return the application's URL of a target, and the page of ours, if any."""
     if not latchkey.redirects.is_own_page(target):
         return target, None
-    destination = _destination(target)
+    destination = destination_of(target)
     return destination.url, destination.next
 
 
 def entrance(target: str) -> Destination:
     """Return the start for a browser without the code: the application or our page of a link."""
     is_ours = latchkey.redirects.is_own_page(target)
-    to = _destination(target) if is_ours else Destination(target)
+    to = destination_of(target) if is_ours else Destination(target)
     if to.next:
         return Destination(next=to.next)
     url = to.redirect_to
@@ -188,8 +194,10 @@ def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Respo
     # Developers look here before they read the log.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(ending.url):
-        next_url = _destination(ending.url).next_url() if ending.is_signed_in else None
-        return redirect(with_query(next_url or ending.url, forms.signed_query(**code, **reason)))
+        goes_on = ending.is_signed_in and _is_page(ending.url, "sign-in")
+        next_url = destination_of(ending.url).next_url() if goes_on else None
+        shown = {"error_code": refusal.key} if refusal.key in _SHOWN_BY_KEY else code
+        return redirect(with_query(next_url or ending.url, forms.signed_query(**shown, **reason)))
     return ending.redirect_with({"error": error, **code, "error_description": refusal.msg})
 
 
@@ -234,7 +242,7 @@ def redirect_with_cookie(
 ) -> Response:
     """Sign the browser in, and redirect it to a page of ours, which shows the message `done`.
 
-    From /sign-in, it goes on to its destination.
+    From /sign-in, and from the page of a company, it goes on to its destination.
     """
     if browser_sessions.resume():
         with suppress(ApiError):  # it has ended meanwhile
@@ -242,14 +250,22 @@ def redirect_with_cookie(
     browser_sessions.begin(session)
     if done:
         target = with_query(target, forms.signed_query(done=done))
-    is_sign_in = urlsplit(target).path.endswith("/sign-in")
-    response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
+    if _is_page(target, "sign-in") or _is_page(target, COMPANY):
+        has_moved = way is not None and way.startswith(PREFIX) and _is_page(target, COMPANY)
+        response = redirect_after_sign_in(destination_of(target), done="company" if has_moved else None)
+    else:
+        response = redirect(target)
     if way:
         cookies.set_cookie(response, LAST_USED, way, max_age=_YEAR)
     return response
 
 
-def _destination(target: str) -> Destination:
+def _is_page(target: str, path: str) -> bool:
+    return urlsplit(target).path.endswith(f"/{path}")
+
+
+def destination_of(target: str) -> Destination:
+    """Return the destination in the URL of a page of ours."""
     query = dict(parse_qsl(urlsplit(target).query))
     try:
         # The client that requested the link chose this URL, which was not checked then.
@@ -258,10 +274,10 @@ def _destination(target: str) -> Destination:
         return Destination()
 
 
-def redirect_after_sign_in(destination: Destination) -> Response:
+def redirect_after_sign_in(destination: Destination, done: str | None = None) -> Response:
     """Redirect like `redirect_onward`, or to the page for the missing step."""
     try:
-        return redirect_onward(destination)
+        return redirect_onward(destination, done)
     except ApiError as error:
         if error.error_code == "insufficient_aal":
             return redirect(destination.own_url("second-step"))

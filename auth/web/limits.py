@@ -60,7 +60,7 @@ OPERATIONS = {
         "change_user", "delete_user", "give_proof", "end_session", "remove", "rename",
         "enrol_factor", "create_recovery_codes", "begin_passkey", "add_passkey", "connect_identity",
         "add_api_key", "found_organization", "change_organization", "change_member", "leave_organization",
-        "withdraw_invitation", "answer_invitation", "change_sign_in",
+        "withdraw_invitation", "answer_invitation", "change_sign_in", "move_to_company",
     ],
     "address_changes": ["change_address"],
     "invite": ["invite_member"],

@@ -42,6 +42,10 @@ class Customer:
         return f"{self.provider.url}{path}"
 
     @property
+    def host(self) -> str:
+        return self.provider.url.removeprefix("http://")
+
+    @property
     def id(self) -> str:
         return self.object["id"]
 

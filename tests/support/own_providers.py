@@ -98,6 +98,11 @@ def provider(sign_in: SignIn, customers: Customers) -> str:
     return id
 
 
+def page_of_press(act: str, provider: str) -> str:
+    """Return the path of the page with the button of an act on a provider, or of a move to it."""
+    return "account/company" if act == "move" else f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
+
+
 @pytest.fixture
 def browse(client: Any) -> Callable[[Any], Visitor]:
     return lambda person: Visitor(client.application).with_session_of(person)
@@ -108,7 +113,7 @@ def press(browse: Callable[[Any], Visitor], provider: str) -> Callable[..., Visi
     """Return a browser in which a person has pressed a button of the provider's, by default *Try it*."""
 
     def press(person: Any, act: str = "try", visitor: Visitor | None = None) -> Visitor:
-        visitor, path = visitor or browse(person), f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
+        visitor, path = visitor or browse(person), page_of_press(act, provider)
         visitor.visit(f"/{path}")
         visitor.press(path)
         return visitor

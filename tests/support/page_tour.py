@@ -89,6 +89,10 @@ def signing_in(page_client: PageClient) -> None:
     page_client.rows.run("UPDATE users SET banned_until = 'infinity'")
     page_client.press("sign-in", email=ALICE, password=PASSWORD)
     page_client.shows("sign-in, banned", "This account is blocked.")
+    page_client.visit("/sign-in/company")
+    page_client.shows("sign-in with a company", "We’ll take you to your company’s")
+    page_client.press("sign-in/company", email="alice@acme.exmaple")
+    page_client.shows("sign-in with a company, unknown", "No company has connected acme.exmaple here.")
 
 
 def signing_up(page_client: PageClient) -> None:

@@ -47,6 +47,7 @@ DOORS = {
     "delete_user": "/user /account/delete",
     "end_session": "/sessions/<session_id> /account/sessions/end",
     "enrol_factor": "/factors /account/two-step",
+    "find_provider": "/sso /sign-in/company",
     "found_organization": "/organizations /account/organizations/new",
     "give_proof": "/reauthenticate /account/confirm /account/confirm/passkey /second-step/passkey",
     "invite": "/admin/invite /invite",

@@ -61,7 +61,7 @@ class AllowList:
         self, site_url: str, patterns: Sequence[str], base_url: str = "", *, has_pages: bool = False
     ) -> None:
         self.site_url = site_url
-        pages = ("sign-in", "new-password", "account") if has_pages else ()
+        pages = ("sign-in", "new-password", "account", "account/company") if has_pages else ()
         self._own_pages = [parse_pattern(f"{base_url}/{page}") for page in pages]
         self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
         self._patterns += self._own_pages

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
-from auth.core.providers.client import Provider
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access
 from auth.extensions.organizations.access import VisibleOrganization
@@ -12,7 +11,7 @@ from auth.flows.admin import providers
 from auth.flows.admin.provider_settings import WantedProvider
 from auth.flows.admin.providers import Draft, PlannedChange
 from auth.flows.organizations import OrganizationFacts
-from auth.flows.sign_in.oauth import write_flow
+from auth.flows.sign_in.oauth import NewFlow, write_flow_of_caller
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
@@ -87,19 +86,9 @@ def delete(asked: Asked, organization: VisibleOrganization, provider: str, body:
     providers.remove(asked, row, by_owner=not access.is_operator(asked))
 
 
-def begin_sign_in(
-    asked: Asked,
-    row: "queries.SelectIdentityProvider",
-    provider: Provider,
-    state: str,
-    secrets: JsonObject,
-    *,
-    redirect_to: str,
-    browser_hash: bytes | None,
-) -> None:
-    """Begin a sign-in of the caller, after a fresh proof, at a provider of an organization of theirs.
-
-    A member moves to one that is on. An owner also tries one that is off, unless an operator has disabled it.
+def begin_trial(asked: Asked, row: "queries.SelectIdentityProvider", flow: NewFlow) -> None:
+    """Begin a sign-in of an owner, after a fresh proof, at a provider that may be off, unless an operator has
+    disabled it.
     """
     with acts.begin(asked.db) as act:
         act.share_provider(row.id)
@@ -107,17 +96,14 @@ def begin_sign_in(
         caller = admit_caller(asked, act, access.CHANGE)
         facts = providers.facts_of(act, row.id)
         member = queries.select_membership_role(act, organization_id=row.organization_id, user_id=caller.id)
-        if member is None or (member.role != OWNER and not facts.enabled):
+        if member is None or member.role != OWNER:
             raise ApiError("organization.insufficient_permissions")
         if facts.is_blocked:
             raise ApiError("owner.sso_provider_disabled")
         domain = identities.domain_of(caller.email if caller.email_proved else None)
         if refusal := identities.refusal_of_adoption(caller, domain, facts.domains):
             raise ApiError(refusal)
-        ids = {"user_id": caller.id, "session_id": asked.caller.session_id}
-        write_flow(
-            asked, act, provider, state, secrets, redirect_to=redirect_to, browser_hash=browser_hash, **ids
-        )
+        write_flow_of_caller(asked, act, flow)
 
 
 def _lock_new(

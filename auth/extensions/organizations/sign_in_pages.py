@@ -1,23 +1,23 @@
 """The sign-in of an organization on our pages: domains, providers, *Try it*, *On*, and the requirement."""
 
 import json
+from functools import partial
 
 from flask import Blueprint, Response
 from marshmallow.validate import Length
 
 from auth.core.text.names import PREFIX
-from auth.core.tokens import one_time
 from auth.extensions.organizations import access, domains, lifecycle, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, hiding, notice, showing
 from auth.extensions.organizations.sign_in_routes import ORGANIZATION_PROVIDER_CHANGE, NewOrganizationProvider
 from auth.flows.admin import providers
-from auth.flows.sign_in.oauth import new_secrets, provider_named
+from auth.flows.sign_in.oauth import provider_named
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
-from auth.html.providers import COOKIES, redirect_to_provider
+from auth.html.providers import begin_for_caller
 from auth.html.redirects import Destination
 from auth.rules.organizations import OWNER
-from auth.web import Level, cookies, fields
+from auth.web import Level, fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -155,13 +155,8 @@ def submit_own_requirement(slug: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
 @showing(Level.PROOF)
 def show_act(slug: str, provider: str, act: str, problem: Problem | None = None) -> Response:
-    """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
+    """Ask an owner for an act on a provider, with a fresh proof."""
     asked = current_asked()
-    if act == "move":
-        organization = access.find(asked, slug)
-        row = providers.found_provider(asked, provider, organization.id)
-        access.require_proof(asked, organization)
-        return form_page("move", organization, problem, provider=row)
     if act not in _ACTS:
         raise ApiError("not_found")
     organization = access.find_admitted(asked, slug, OWNER)
@@ -175,8 +170,8 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
 @hiding
 def submit_act(slug: str, provider: str, act: str) -> Response:
     asked = current_asked()
-    if act in ("try", "move"):
-        return _send_to_provider(slug, provider, act)
+    if act == "try":
+        return _try(slug, provider)
     if act == "delete":
         sign_in.delete(asked, access.find(asked, slug), provider, {})
     elif act in _ACTS:
@@ -186,18 +181,9 @@ def submit_act(slug: str, provider: str, act: str) -> Response:
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", f"provider_{act}")
 
 
-def _send_to_provider(slug: str, name: str, act: str) -> Response:
-    """Send the browser to a provider, with a flow that signs in nobody else than the caller."""
+def _try(slug: str, name: str) -> Response:
     asked = current_asked()
     row = providers.found_provider(asked, name, access.find(asked, slug).id)
     provider = provider_named(asked, f"{PREFIX}{row.id}", is_tried=True)
-    state, secrets = one_time.new_token(), new_secrets(None)
-    browser = cookies.browser_secret(COOKIES[provider.posts_form])
-    # Before the act: the provider's document is fetched.
-    response = redirect_to_provider(provider, state, secrets, browser, 303)
-    back = f"organizations/{slug}/sign-in" if act == "try" else f"organizations/{slug}"
-    redirect_to, browser_hash = Destination(next=back).own_url("sign-in"), one_time.hash_token(browser)
-    sign_in.begin_sign_in(
-        asked, row, provider, state, secrets, redirect_to=redirect_to, browser_hash=browser_hash
-    )
-    return response
+    back = Destination(next=f"organizations/{slug}/sign-in").own_url("sign-in")
+    return begin_for_caller(provider, back, partial(sign_in.begin_trial, asked, row))

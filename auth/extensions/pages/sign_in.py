@@ -1,7 +1,7 @@
 """Signing in and up, and the requests for their codes."""
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -31,6 +31,7 @@ from auth.html.problems import Problem, form, problem_of_redirect, why_ended
 from auth.html.providers import begin_sign_in
 from auth.html.redirects import (
     LAST_USED,
+    Destination,
     is_expected,
     redirect_after_sign_in,
     redirect_onward,
@@ -45,7 +46,7 @@ blueprint = Blueprint("sign_in", __name__)
 
 # The message of a redirect to the sign-in page if the browser had a session.
 _ENDED = "session_expired"
-# The message of a redirect to the sign-in page if a customer's provider may not sign in this user.
+# The message of a redirect to the sign-in page if the company's provider may not sign in this user.
 _CONFLICT = "user_sso_conflict"
 _BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
 
@@ -66,13 +67,13 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     if is_old and (session := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, user=session)
-    shown_problem = problem or (why_ended() if forms.signed_value("error_code") in ("", _ENDED) else None)
-    # Users of a customer's provider who also have a password open this page with this parameter. A user whom
-    # the provider may not sign in needs none: the form would send the address there again.
-    is_refused = forms.signed_value("error_code") == _CONFLICT
-    is_by_password = is_refused or request.values.get("way") == _BY_PASSWORD
-    way = _BY_PASSWORD if is_by_password else None
-    return _page_with_providers("sign_in.html", "sign-in", shown_problem, way=way)
+    error_code = forms.signed_value("error_code")
+    # The form would send the address of a user whom the provider may not sign in there again.
+    way = _BY_PASSWORD if error_code.endswith(_CONFLICT) else _way()
+    conflict = _typed_address() if error_code == _CONFLICT and not problem else None
+    shown_problem = problem or (why_ended() if error_code in ("", _ENDED) else None) or problem_of_redirect()
+    shown = {"conflict": conflict, "problem": None if conflict else shown_problem}
+    return _page_with_providers("sign_in.html", "sign-in", way=way, sign_up=_path("sign-up", way), **shown)
 
 
 def _sign_in_again(problem: Problem) -> Response:
@@ -89,7 +90,7 @@ def _sign_in_again(problem: Problem) -> Response:
 @form("sign_in_with_password", shown=_sign_in_again, limit_text="sign_in_rate_limit", is_queued=True)
 @audited("sign_in_refused", sign_in="password")
 def submit_sign_in() -> Response:
-    if request.form.get("way") == _BY_PASSWORD:
+    if _way():
         credentials = read_form(form_schemas.SignInForm)
     else:
         credentials = read_form(form_schemas.AddressForm)
@@ -108,7 +109,9 @@ def submit_sign_in() -> Response:
 )
 def submit_sign_in_code() -> Response:
     """Send a code if the address has a user, or is invited to an organization, and ask for it."""
-    return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user="invited")
+    return _redirect_to_company(destination()) or send_code(
+        "sign-in", destination().own_url("sign-in"), "magiclink", create_user="invited"
+    )
 
 
 @blueprint.post("/sign-in/continue")
@@ -131,7 +134,8 @@ def show_signed_in() -> Response:
 def show_sign_up(problem: Problem | None = None) -> Response:
     if problem is None and (browser_sessions.resume() or identifier() is None):
         return redirect_to_own(destination().path("sign-in"))
-    return _page_with_providers("sign_up.html", "sign-up", problem)
+    shown = {"way": _way(), "sign_in": _path("sign-in", _way()), "problem": problem or problem_of_redirect()}
+    return _page_with_providers("sign_up.html", "sign-up", **shown)
 
 
 @blueprint.post("/sign-up")
@@ -139,7 +143,10 @@ def show_sign_up(problem: Problem | None = None) -> Response:
 @audited("sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code. A taken address gets the same page."""
-    body, to, browser = read_form(form_schemas.SignInForm), destination().or_site(), cookies.bind_to_browser()
+    to = destination().or_site()
+    if company := _redirect_to_company(to):
+        return company
+    body, browser = read_form(form_schemas.SignInForm), cookies.bind_to_browser()
     recipient = body.get("email") or body["phone"]
     body |= {"data": {}, "redirect_to": to.own_url("sign-in"), **browser}
     asked = current_asked()
@@ -184,15 +191,12 @@ def carry_address() -> Response:
     return redirect_to_own(with_query(path, {"typed": address_id}))
 
 
-def _page_with_providers(
-    template: str, path: str, problem: Problem | Mapping[str, Any] | None, **values: Any
-) -> Response:
+def _page_with_providers(template: str, path: str, **values: Any) -> Response:
     to = destination()
     return form_page(
         template,
         path,
         to=to,
-        problem=problem or problem_of_redirect(),
         typed_address=_typed_address(),
         providers=provider_links(to.own_url("sign-in"), among=latchkey.providers),
         last_used=cookies.read(LAST_USED),
@@ -212,10 +216,38 @@ def provider_links(back: str, among: Collection[str], **query: str) -> list[dict
     ]
 
 
+def _way() -> str | None:
+    """Return `password` if the user has chosen a password or a code instead of the company's sign-in."""
+    return _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
+
+
+def _path(page: str, way: str | None) -> str:
+    path = destination().path(page)
+    return with_query(path, {"way": way}) if way else path
+
+
+def _redirect_to_company(to: Destination) -> Response | None:
+    """Redirect the form with an address of a company, whether or not it has a user, to the company's page.
+
+    A user who has chosen another way stays, also on the page of a code, whose form has no address.
+    """
+    if _way() or "typed" in request.form:
+        return None
+    email = read_form(form_schemas.AddressForm).get("email")
+    if not email or not _name_of_provider(email):
+        return None
+    address_id = waiting.keep_address(current_asked(), email, **cookies.bind_to_browser(), has_asked=False)
+    return redirect_to_own(with_query(to.path("sign-in/company"), {"typed": address_id}))
+
+
 def _customers_provider(email: str | None) -> Provider | None:
-    """Return the provider for the domain of an address, whether or not it has a user."""
-    names = (each.provider_of(email) for each in latchkey.extensions if email)
-    return next((find_provider(current_asked(), name) for name in names if name), None)
+    name = _name_of_provider(email) if email else None
+    return find_provider(current_asked(), name) if name else None
+
+
+def _name_of_provider(email: str) -> str | None:
+    """Return the name of the provider for the domain of an address, whether or not it has a user."""
+    return next(filter(None, (each.provider_of(email) for each in latchkey.extensions)), None)
 
 
 def _typed_address() -> str:

@@ -112,20 +112,22 @@ def callback(name: str | None = None) -> Response:
         # Without its cookie the flow is not spent, and only the error goes to its target.
         unspent = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
         return providers.redirect_with_refusal(FlowEnd.of(unspent), ApiError("bad_oauth_state"))
-    asked, member = current_asked(), oauth.member_of(flow)
-    ending = replace(FlowEnd.of(flow), is_signed_in=member is not None)
+    asked, initiator, identity = current_asked(), oauth.initiator_of(flow), None
+    ending = replace(FlowEnd.of(flow), is_signed_in=initiator is not None)
     try:
         identity = oauth.identify(asked, flow, name, query)
-        if flow.user_id and not member:
+        if flow.user_id and not initiator:
             g.note(user_id=flow.user_id, provider=flow.provider)
             identities.link(asked, flow, identity)
             return redirect_done(ending, "identity_linked", "Identity linked")
         hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
-        outcome = sign_in(asked, identity, hook, code_challenge=flow.code_challenge, member=member)
+        outcome = sign_in(asked, identity, hook, code_challenge=flow.code_challenge, initiator=initiator)
         return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
             raise
+        if error.key == "user_sso_conflict" and identity and latchkey.redirects.is_own_page(ending.url):
+            return providers.redirect_to_own_way(ending, identity.email)
         return providers.redirect_with_refusal(ending, error)
 
 

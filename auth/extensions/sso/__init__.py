@@ -1,15 +1,19 @@
 """Customers' sign-in: OpenID providers in the database, each for the addresses of its own domains."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
-from auth.registry import Extension
+from auth.registry import Extension, Waiting
 
 if TYPE_CHECKING:
     from auth.core.providers.client import Provider
+    from sql import queries
 
 
 class Sso(Extension):
     api = ("routes",)
+    pages = ("pages",)
     sections = ("console",)
     navigation = ((35, "console/providers", "Providers"),)
     command = "providers"
@@ -24,7 +28,24 @@ class Sso(Extension):
         from auth.extensions.sso import lookup
         from auth.web.context import latchkey
 
-        return lookup.provider_of(latchkey, email)
+        row = lookup.of_address(latchkey, email)
+        return row.identifier if row else None
+
+    def next_pages(self) -> Sequence[tuple[str, str]]:
+        # Its query is the way back to the application, which the page checks.
+        return ((r"account/company(\?[!-~]+)?", "{}"),)
+
+    def waiting_behind(self, next_page: str) -> Waiting | None:
+        from auth.html.page import waiting_behind
+
+        after = dict(parse_qsl(next_page.removeprefix("account/company?"))).get("next")
+        return waiting_behind(after) if after and next_page.startswith("account/company?") else None
+
+    def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
+        from auth.extensions.sso import company
+        from auth.web.asked import current_asked
+
+        return {"company": company.offer(current_asked(), person)}
 
 
 EXTENSION = Sso

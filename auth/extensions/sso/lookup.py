@@ -51,7 +51,7 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
 
 def signs_in(
     parts: Latchkey,
-    row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain",
+    row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain | queries.SelectProviderOfUser",
     *,
     is_tried: bool = False,
 ) -> bool:
@@ -71,7 +71,7 @@ def of_domain(parts: Latchkey, domain: str) -> "queries.SelectProviderOfDomain |
         return None
 
 
-def provider_of(parts: Latchkey, email: str) -> str | None:
-    """Return the identifier of the provider that signs in an address, or None."""
+def of_address(parts: Latchkey, email: str) -> "queries.SelectProviderOfDomain | None":
+    """Return the provider that signs in addresses of this domain, or None. It is not asked who has one."""
     row = of_domain(parts, domain_of(email))
-    return row.identifier if row and signs_in(parts, row) else None
+    return row if row and signs_in(parts, row) else None

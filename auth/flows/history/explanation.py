@@ -133,11 +133,12 @@ def _customers(
                 obstacles.append(SignInObstacle(f"{way} {problem}", advice))
             else:
                 ways.append(way)
-    entrance = queries.select_closed_entrance(db, user_id=user.id) if settings.sso else None
-    if entrance and not organizations.is_provider_off(settings, entrance.organization_id):
-        text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
+    company = queries.select_provider_of_user(db, user_id=user.id) if settings.sso else None
+    is_closed = company and company.enabled and not company.is_linked and not company.is_adopted
+    if company and is_closed and not organizations.is_provider_off(settings, company.organization_id):
+        text = f"the sign-in page leads to {company.identifier}, which does not sign in this user"
         obstacles.append(
-            SignInObstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}")
+            SignInObstacle(text, f"Run: latchkey providers adopt {company.identifier} {user.email}")
         )
     return ways, obstacles
 

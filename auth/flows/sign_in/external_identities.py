@@ -20,7 +20,7 @@ from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, sign_in_user, write_code
-from auth.flows.sign_in.oauth import MemberSession, find_provider
+from auth.flows.sign_in.oauth import Initiator, find_provider
 from auth.flows.sign_up import first_address
 from auth.registry import TokenHook
 from auth.rules import identities
@@ -90,13 +90,13 @@ def sign_in(
     *,
     code_challenge: str | None = None,
     id_token: IdToken | None = None,
-    member: MemberSession | None = None,
+    initiator: Initiator | None = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
     new user.
 
-    With a code challenge, return an authorization code instead of a session. If a `member` began the flow,
-    nobody else is signed in.
+    With a code challenge, return an authorization code instead of a session. If an `initiator` began
+    the flow, nobody else is signed in.
     """
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
     # The exchange of the code asks the hook.
@@ -105,8 +105,8 @@ def sign_in(
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not member else None
-                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, member)
+                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not initiator else None
+                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, initiator)
             except _HookNotAsked:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
@@ -141,14 +141,14 @@ def _try_sign_in(
     id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
-    member: MemberSession | None,
+    initiator: Initiator | None,
 ) -> Outcome | ApiError:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
-    with _with_owner(asked, identity, by_member=member is not None) as (act, owner):
+    with _with_owner(asked, identity, by_initiator=initiator is not None) as (act, owner):
         if id_token and not queries.spend_id_token(act, **id_token):
             return invalid_id_token()
-        user = _user_of(asked, act, identity, owner, user_id, member)
+        user = _user_of(asked, act, identity, owner, user_id, initiator)
         if isinstance(user, ApiError):
             return user
         person, moment = user.person, identity.auth_time
@@ -168,12 +168,12 @@ def _try_sign_in(
 
 @contextmanager
 def _with_owner(
-    asked: Asked, identity: ExternalIdentity, *, by_member: bool = False
+    asked: Asked, identity: ExternalIdentity, *, by_initiator: bool = False
 ) -> Iterator[tuple[acts.Act, str | None]]:
     """Begin an act with the owner of an identity locked, else of an email that a trusted provider verified.
 
-    The customer's provider of the identity stays as it is until the act ends. Only a flow of a member
-    (`by_member`) may mark it as tried.
+    The customer's provider of the identity stays as it is until the act ends. Only a flow of an
+    initiator may mark it as tried.
     """
 
     def find(on: Runner) -> list[str | None]:
@@ -186,7 +186,7 @@ def _with_owner(
         return [row.user_id]
 
     def before(act: acts.Act) -> None:
-        if identity.customers_provider_id and by_member:
+        if identity.customers_provider_id and by_initiator:
             act.lock_provider(identity.customers_provider_id)
         elif identity.customers_provider_id:
             act.share_provider(identity.customers_provider_id)
@@ -201,21 +201,21 @@ def _user_of(
     identity: ExternalIdentity,
     owner: str | None,
     new_user_id: str | None,
-    member: MemberSession | None = None,
+    initiator: Initiator | None = None,
 ) -> "_IdentityOwner | ApiError":
     """Return the user of an identity, which is linked or created if it is new, or the refusal.
 
     The user of an organization's provider joins it.
     """
-    person = act.read(queries.select_person, user_id=owner, session_id=member and member.session_id)
+    person = act.read(queries.select_person, user_id=owner, session_id=initiator and initiator.session_id)
     if identity.customers_provider_id is None:
         return _found_or_created(asked, act, identity, person, new_user_id, None)
     # Its issuer may have changed meanwhile.
     own = {"id": identity.customers_provider_id, "issuer": identity.issuer}
     provider = queries.select_provider_of_issuer(act, **own)
-    role = None
-    if member and provider:
-        if person is None or person.id != member.user_id:
+    is_tried = False
+    if initiator and provider:
+        if person is None or person.id != initiator.user_id:
             return ApiError("pressed.user_sso_conflict")
         # The session may have ended since, such as a thief's by a new password.
         if end := end_of_session(person, facts.own_session_of(person), asked.policy):
@@ -223,12 +223,11 @@ def _user_of(
         membership = queries.select_membership_role(
             act, organization_id=provider.organization_id, user_id=person.id
         )
-        role = found(membership, "organization_not_found").role
-    is_tried = role == OWNER
+        is_tried = membership is not None and membership.role == OWNER
     if refusal := identities.refusal_of_customer(provider, identity.email, is_tried=is_tried):
         return ApiError(refusal)
     user = _found_or_created(
-        asked, act, identity, person, new_user_id, provider, by_member=member is not None
+        asked, act, identity, person, new_user_id, provider, by_initiator=initiator is not None
     )
     if isinstance(user, ApiError) or provider is None:
         return user
@@ -248,7 +247,7 @@ def _found_or_created(
     new_user_id: str | None,
     provider: "queries.SelectProviderOfIssuer | None",
     *,
-    by_member: bool = False,
+    by_initiator: bool = False,
 ) -> "_IdentityOwner | ApiError":
     asked.noted.note(user_id=person and person.id, provider=identity.provider)
     by_key = provider is not None and provider.is_by_key
@@ -265,7 +264,7 @@ def _found_or_created(
     if provider:
         # The next sign-in spends an administrator's move, whatever its subject.
         moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customers_provider_id)
-        is_adopted = by_member or moved > 0
+        is_adopted = by_initiator or moved > 0
         refusal = identities.refusal_of_customers_user(
             person, provider, is_linked=identity_row is not None, is_adopted=is_adopted
         )
@@ -299,7 +298,7 @@ def _link_identity(
     `is_first_proof` if it replaces one that was, or that made the account.
     """
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
-    # `person` has a session only if a member began the flow.
+    # `person` has a session only if an initiator began the flow.
     by_key = by_key or person.is_email_by_key or person.is_session_by_key
     new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:

@@ -19,11 +19,21 @@ from sql import Database, Transaction, queries
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 
 
-class MemberSession(NamedTuple):
-    """The session in which a member tries the organization's provider, or moves to it."""
+class Initiator(NamedTuple):
+    """The user, and the session, that began a flow at a customer's provider: to try it, or to move to it."""
 
     user_id: str
     session_id: str | None
+
+
+class NewFlow(NamedTuple):
+    """A flow at a provider that is bound to a browser, before it is written."""
+
+    provider: Provider
+    state: str
+    secrets: JsonObject
+    redirect_to: str
+    browser_hash: bytes | None
 
 
 class ProviderRefusal(ApiError):
@@ -47,10 +57,10 @@ def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provid
     return provider
 
 
-def member_of(flow: "queries.SpendOauthFlow") -> MemberSession | None:
-    """Return the member who began a flow at an organization's provider, if one did."""
+def initiator_of(flow: "queries.SpendOauthFlow") -> Initiator | None:
+    """Return the user who alone is signed in by a flow at a customer's provider, if one began it."""
     is_of_customer = flow.provider.startswith(PREFIX)
-    return MemberSession(flow.user_id, flow.session_id) if is_of_customer and flow.user_id else None
+    return Initiator(flow.user_id, flow.session_id) if is_of_customer and flow.user_id else None
 
 
 def new_secrets(scopes: str | None) -> JsonObject:
@@ -87,11 +97,26 @@ def write_flow(
     )
 
 
+def write_flow_of_caller(asked: Asked, act: Transaction, flow: NewFlow) -> None:
+    """Write a flow of the caller's session at a customer's provider, which signs in nobody else."""
+    write_flow(
+        asked,
+        act,
+        flow.provider,
+        flow.state,
+        flow.secrets,
+        redirect_to=flow.redirect_to,
+        browser_hash=flow.browser_hash,
+        user_id=asked.caller.user_id,
+        session_id=asked.caller.session_id,
+    )
+
+
 def identify(
     asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: Mapping[str, str]
 ) -> ExternalIdentity:
     """Return the identity that a callback is about."""
-    provider = provider_named(asked, flow.provider, is_tried=member_of(flow) is not None)
+    provider = provider_named(asked, flow.provider, is_tried=initiator_of(flow) is not None)
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
         provider.log_failure("the browser returned to another provider's redirect URI")

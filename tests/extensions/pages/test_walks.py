@@ -193,7 +193,7 @@ def by_own_provider(page_client, database, company, names):
     """Alice sets up the sign-in of her organization, and Bob moves to it."""
     path, provider = "/account/organizations/acme/sign-in", company.provider
     page_client.person()
-    bob = page_client.person(BOB)
+    page_client.person(BOB)
     page_client.sign_in()
     page_client.visit("/account/organizations/new")
     page_client.press("account/organizations/new", name="Acme", slug="acme")
@@ -246,15 +246,28 @@ def by_own_provider(page_client, database, company, names):
     ):
         page_client.visit(f"{path}/providers/{id}/{action}")
         page_client.shows(f"{action} a provider", sentence)
-    # The sign-in page would send his address to the provider.
     page_client.forget()
-    page_client.visitor.with_session_of(bob)
+    page_client.visit("/sign-in")
+    page_client.press("sign-in/code", email=BOB)
+    page_client.shows("sign-in, company", "example.com signs in with its company")
+    company.be("2", BOB)
+    page_client.press("sign-in/company")
+    page_client.shows("sign-in, asked for the own way", "Sign in once as before")
+    page_client.press("sign-in", password=PASSWORD)
+    page_client.shows("account, move to a company", "Your other ways to sign in stay.")
+    company.be("3", "eve@example.com")
+    page_client.press("account/company")
+    page_client.shows("account, someone else at the company", "Someone else is signed in at your company.")
     page_client.visit("/account")
     page_client.shows(
         "account, asked for the own sign-in", "Acme asks you to sign in with your company’s account."
     )
-    page_client.visit(f"{path}/providers/{id}/move")
-    page_client.shows("move to the own sign-in", "Your other ways to sign in stay.")
+    page_client.visit("/account/company")
+    company.be("2", BOB)
+    page_client.press("account/company")
+    page_client.shows("account, moved to a company", "Your company now signs you in.")
+    page_client.visit("/account/company")
+    page_client.shows("account, sign in with the company again", "Sign in with your company")
 
 
 def test_every_form_works_without_javascript(page_client, database, monkeypatch):

@@ -113,7 +113,7 @@ class Year:
             visitor.visit("/sign-in?way=password")
             visitor.submit(email=self.email, password=PASSWORD)
         else:
-            visitor.visit("/sign-in")
+            visitor.visit("/sign-in?way=password")
             visitor.press("sign-in/code", email=self.email)
             visitor.press("sign-in/verify", code=self._outbox.last(self.email).code)
         assert visitor.session_cookie, visitor.page
@@ -190,6 +190,7 @@ class Year:
 
 def press(visitor: Visitor, slug: str, provider: str, act: str) -> None:
     path = f"account/organizations/{slug}/sign-in/providers/{provider}/{act}"
+    path = "account/company" if act == "move" else path
     visitor.visit(f"/{path}")
     visitor.press(path)
 

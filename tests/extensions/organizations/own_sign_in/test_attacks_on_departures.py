@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.own_providers import DOMAIN, PATH
+from tests.support.own_providers import DOMAIN
 from tests.support.users import PASSWORD, Person
 
 CAROL = "carol@example.com"
@@ -33,9 +33,8 @@ def test_employees_who_have_moved_to_the_companys_new_provider_stay_when_the_old
 ):
     user_id = employee.get("/user").json["id"]
     visitor = browse(Person(service.client, user_id, CAROL))
-    path = f"{PATH[1:]}/sign-in/providers/{second}/move"
-    visitor.visit(f"/{path}")
-    visitor.press(path)
+    visitor.visit("/account/company")
+    visitor.press("account/company")
     session = service.signed_in(f"custom:{second}")
     if not adds:
         database.run("UPDATE identity_providers SET member_role = NULL WHERE id = %(id)s", id=second)

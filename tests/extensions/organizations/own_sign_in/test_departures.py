@@ -99,9 +99,11 @@ def test_page_that_refuses_a_former_employee_of_a_provider_takes_the_password(mo
     visitor = Visitor(service.app)
     visitor.visit("/sign-in")
     page = visitor.submit(email=bob.email, password=PASSWORD)
-    assert "Your account uses a different" in words(page)
+    assert f"You already have an account for {bob.email} ." in words(page)
     assert visitor.session_cookie is None
-    assert visitor.submit(email=bob.email, password=PASSWORD).url == f"{SITE}/account"
+    assert visitor.submit(email=bob.email, password=PASSWORD).url == f"{SITE}/account/company"
+    assert visitor.link("Not now") == f"{SITE}/sign-in"
+    assert visitor.visit("/sign-in").url == f"{SITE}/account"
 
 
 def test_what_was_added_since_the_account_had_moved_is_named(moved, by_provider, remove, bob, database, read):

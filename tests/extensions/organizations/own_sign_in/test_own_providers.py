@@ -13,7 +13,7 @@ from tests.support.armed_console import codes as codes
 from tests.support.commands import run_command
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.oauth import ALLOW_LIST
-from tests.support.own_providers import ALICE, DOMAIN, PATH, SignIn
+from tests.support.own_providers import ALICE, DOMAIN, PATH, SignIn, page_of_press
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
@@ -582,7 +582,7 @@ class TestRestart:
         if press == "move":
             database.run("UPDATE identity_providers SET is_on = true")
         visitor = browse(alice)
-        visitor.visit(f"{PATH}/sign-in/providers/{provider}/{press}")
+        visitor.visit(f"/{page_of_press(press, provider)}")
         page = visitor.submit(stop=service.is_callback)
         before = database.everything("sessions", "identities", "identity_providers", "memberships")
         assert REFUSED.search(go_on(visitor, page.url).url)

@@ -39,7 +39,8 @@ class TestTryIt:
         customers.acme.be("1", email)
         before = database.count("sessions")
         visitor = press(alice)
-        assert "error_code=user_sso_conflict" in visitor.page.url
+        assert "error_code=pressed.user_sso_conflict" in visitor.page.url
+        assert "Someone else is signed in at your company." in words(visitor.page)
         assert database.count("sessions") == before + 1  # that of her browser
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
         assert database.value("SELECT tried_at FROM identity_providers") is None
@@ -69,11 +70,8 @@ class TestTryIt:
         self, acme, join, bob, browse, provider, customers, database
     ):
         join(bob, acme, "admin")
-        for action in ("try", "move"):
-            visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/{action}"
-            if visitor.visit(f"/{path}").status == 200:
-                visitor.press(path)
-            assert "/authorize" not in visitor.page.url
+        visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        assert visitor.visit(f"/{path}").status == 404
         assert database.count("oauth_flows") == 0
 
     def test_administrator_of_the_service_leaves_it_to_another_owner(
@@ -273,9 +271,10 @@ class TestRequirement:
         customers.acme.be("2", BOB)
         visitor = browse(bob)
         assert "Acme asks you to sign in with your company’s account." in words(visitor.visit("/account"))
-        visitor.visit(visitor.link_to(f"{PATH[1:]}/sign-in/providers/{provider}/move"))
-        visitor.press(f"{PATH[1:]}/sign-in/providers/{provider}/move")
-        assert unsigned(visitor.page) == f"{SITE}{PATH}"
+        visitor.visit(visitor.link_to("account/company"))
+        visitor.press("account/company")
+        assert unsigned(visitor.page) == f"{SITE}/account?done=company"
+        assert visitor.visit(PATH).status == 200
 
     def test_operator_lifts_the_requirement_and_disables_the_provider(
         self, on, acme, owner, client, service_role, provider, database

@@ -1,8 +1,11 @@
 """Applications and an organization that requires its own sign-in: the browser's session decides."""
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from auth.delivery import janitor
+from tests.support.links import single
 from tests.support.openid import assert_refused, claims_of, make_client
 from tests.support.pages import words
 
@@ -81,7 +84,9 @@ def test_page_of_a_member_with_a_password_leads_to_the_own_sign_in(
     page = application.begin(visitor, scope=SCOPE)
     assert "Acme asks you to sign in with your company’s account." in words(page)
     assert "second step" not in words(page)
-    assert visitor.link_to(f"account/organizations/acme/sign-in/providers/{provider}/move")
+    # It comes back to this page.
+    link = visitor.link_to("account/company?next=oauth/consent")
+    assert page.url.endswith(single(urlsplit(link).query)["next"])
 
 
 def test_code_of_a_password_gives_nothing_once_the_own_sign_in_is_required(

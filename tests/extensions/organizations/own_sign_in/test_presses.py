@@ -7,7 +7,7 @@ from tests.support import passkeys
 from tests.support.answers import assert_error
 from tests.support.commands import run_command
 from tests.support.oauth import assert_failed
-from tests.support.own_providers import ALICE, PATH
+from tests.support.own_providers import ALICE, page_of_press
 from tests.support.pages import Visitor, words
 from tests.support.users import PASSWORD, Person
 
@@ -23,7 +23,7 @@ def leave_at_provider(browse, service, provider):
 
     def leave_at_provider(person, action="move"):
         visitor = browse(person)
-        visitor.visit(f"{PATH}/sign-in/providers/{provider}/{action}")
+        visitor.visit(f"/{page_of_press(action, provider)}")
         return visitor, visitor.submit(stop=service.is_callback).url
 
     return leave_at_provider
@@ -49,13 +49,12 @@ def test_cancelled_press_gives_the_issuer_nothing_later(
     assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
 
 
-@pytest.mark.parametrize("end", ["leaves", "password", "session"])
-def test_press_is_void_once_the_member_leaves_or_changes_the_password_or_signs_out(
-    member, leave_at_provider, bob, acme, database, end
+@pytest.mark.parametrize("end", ["password", "session"])
+def test_press_is_void_once_the_user_changes_the_password_or_signs_out(
+    member, leave_at_provider, bob, database, end
 ):
     visitor, url = leave_at_provider(bob)
     ends = {
-        "leaves": lambda: member.delete(f"{acme}/members/{bob.id}").status_code,
         "password": lambda: member.put("/user", json=NEW_PASSWORD).status_code,
         "session": lambda: member.post("/logout?scope=global").status_code,
     }
