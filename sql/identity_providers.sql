@@ -22,6 +22,9 @@ SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.organization_id
   JOIN identity_providers AS p ON p.id = d.provider_id
  WHERE d.domain = :domain;
 
+-- name: select_provider_name(id uuid) -> row?
+SELECT name FROM identity_providers WHERE id = :id;
+
 -- name: insert_identity_provider(id uuid, identifier text, name text, issuer text, discovery_url text,
 --                                client_id text, client_secret bytea, acceptable_client_ids text[],
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,

@@ -963,6 +963,11 @@ class SelectProviderOfDomain(NamedTuple):
 
 def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectProviderOfDomain | None: ...
 
+class SelectProviderName(NamedTuple):
+    name: str
+
+def select_provider_name(on: Runner, /, *, id: str | None) -> SelectProviderName | None: ...
+
 def insert_identity_provider(on: Runner, /, *, id: str | None, identifier: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, organization_id: str | None, member_role: str | None, is_blocked: bool | None, session_id: str | None) -> int: ...
 
 class SelectProviderFacts(NamedTuple):

@@ -234,7 +234,8 @@ class Templates:
             "moment": languages.date_and_time(moment, language),
             "browser": browser,
             **{name: shown_form(variables.get(name)) for name, shown_form in _FORMATS.items()},
-            "provider": names.provider(variables.get("provider"), self._settings.providers),
+            "provider": names.organization(variables.get("provider_name"))
+            or names.provider(variables.get("provider"), self._settings.providers),
             **{name: variables.get(name) for name in _UNFORMATTED},
             "undoes": row.kind in _WITH_UNDO,
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,

@@ -22,6 +22,7 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
+from auth.flows.sign_in.oauth import name_of_customers
 from auth.html import forms
 from auth.registry import Waiting
 from auth.web import cookies, g
@@ -70,7 +71,7 @@ def register(app: Flask, settings: Settings) -> None:
         "application": application,
         "link_to": link_to,
         "masked": masking.masked,
-        "provider_title": lambda name: provider(name)["title"],
+        "provider_title": provider_title,
         "sentences": sentences,
     }
 
@@ -261,6 +262,11 @@ def provider(name: str) -> dict[str, Any]:
     logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")
     mark = f"marks/{name}.svg" if name in _PROVIDERS_WITH_MARK else None
     return {"name": name, "title": title, "logo": logo, "mark": None if logo else mark}
+
+
+def provider_title(name: str) -> str:
+    """Return the name of the provider of an identity: of a customer's, as its owner chose it."""
+    return name_of_customers(latchkey.db, name) or provider(name)["title"]
 
 
 def address(text: str) -> Markup:

@@ -27,6 +27,7 @@ from auth.html.page import (
     has_text,
     page,
     provider,
+    provider_title,
     redirect_to_own,
     text,
 )
@@ -196,7 +197,7 @@ def row_of(change: dict[str, Any]) -> dict[str, Any]:
     kind, label = change["type"], change["label"] or ""
     if kind == "identity":
         name, _, label = label.partition(" ")
-        title = provider(name)["title"]
+        title = provider_title(name)
     else:
         title = text(*_KINDS[kind])
     return {
@@ -254,6 +255,7 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     identity = next((each for each in user["identities"] if each["provider"] == name), None)
     data = identity["identity_data"] if identity else {}
     return provider(name) | {
+        "title": provider_title(name),
         "identity_id": identity and identity["id"],
         "known_as": data.get("email") or data.get("name"),
     }

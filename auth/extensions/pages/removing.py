@@ -21,7 +21,7 @@ from auth.flows.sign_in.reauthentication import WantedChange, remove, require
 from auth.html import form_schemas
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination
-from auth.html.page import address, application, page, provider, redirect_to_own, sentences, text
+from auth.html.page import address, application, page, provider_title, redirect_to_own, sentences, text
 from auth.html.problems import Problem, form
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import Level, audited, guard
@@ -72,7 +72,7 @@ def _identity(asked: Asked, id: str) -> _Removal:
     identities.require_manual_linking(asked)
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     way = found(next(iter(ways), None), "not_found").provider
-    name, run = provider(way)["title"], partial(identities.unlink, asked, id)
+    name, run = provider_title(way), partial(identities.unlink, asked, id)
     follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
     return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
 

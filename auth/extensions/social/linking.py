@@ -11,7 +11,7 @@ from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
 from auth.html import form_schemas, providers
 from auth.html.forms import own_form_or_json
-from auth.html.page import page
+from auth.html.page import page, provider_title
 from auth.html.redirects import FlowEnd
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
@@ -82,7 +82,7 @@ def linking_page() -> Response:
         form_target=latchkey.redirects.checked(flow.redirect_to),
         provider=names.provider(flow.provider, presets),
         account=flow.email or flow.phone,
-        known_by=names.provider(flow.known_by, presets),
+        known_by=flow.known_by and provider_title(flow.known_by),
         known_as=names.person(flow.known_as),
         flow=flow_token,
     )

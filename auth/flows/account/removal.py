@@ -12,6 +12,7 @@ from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
+from auth.flows.sign_in.oauth import name_of_customers
 from auth.rules import identities, proofs
 from auth.rules.identities import refusal_of_unlinking
 from auth.rules.proofs import is_recent
@@ -94,7 +95,8 @@ def take_away(
             entries = ["email_removed" if provider == "email" else "phone_removed"]
             audit.record(act, caller.id, email, entries, [], **{f"old_{provider}": getattr(caller, provider)})
         else:
-            notify(asked, act, caller, "identity_unlinked", provider=provider)
+            shown = {"provider": provider, "provider_name": name_of_customers(act, provider)}
+            notify(asked, act, caller, "identity_unlinked", **shown)
             audit.record(act, caller.id, email, ["identity_unlinked"], [], provider=provider)
     if factor_ids:
         factors.remove_recent(asked, act, caller, factor_ids)

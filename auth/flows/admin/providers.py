@@ -18,6 +18,7 @@ from auth.flows import ends, memberships, organizations
 from auth.flows.admin import provider_settings, targets
 from auth.flows.admin.provider_settings import WantedProvider
 from auth.flows.messages.outgoing import notify
+from auth.flows.sign_in.oauth import name_of_customers
 from auth.rules import identities
 from auth.web import audit
 from auth.web.asked import Asked
@@ -288,7 +289,9 @@ def adopt(asked: Asked, name: str, email: str) -> None:
             raise ApiError(refusal)
         queries.adopt_user(act, user_id=person.id, provider_id=row.id)
         if person.email_proved:
-            notify(asked, act, person, "identity_linked", provider=f"{PREFIX}{row.id}")
+            provider = f"{PREFIX}{row.id}"
+            shown = {"provider": provider, "provider_name": name_of_customers(act, provider)}
+            notify(asked, act, person, "identity_linked", **shown)
         details = {"provider_id": row.id, "provider": row.identifier}
         audit.record(act, person.id, person.email, ["user_adopted"], [], **details)
 

@@ -20,7 +20,7 @@ from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, sign_in_user, write_code
-from auth.flows.sign_in.oauth import Initiator, find_provider
+from auth.flows.sign_in.oauth import Initiator, find_provider, name_of_customers
 from auth.flows.sign_up import first_address
 from auth.registry import TokenHook
 from auth.rules import identities
@@ -304,7 +304,8 @@ def _link_identity(
     if person.email_proved:
         if not queries.insert_identity(act, **new, is_first_proof=is_first_proof):
             return ApiError("identity_already_exists")
-        notify(asked, act, person, "identity_linked", provider=identity.provider)
+        name = name_of_customers(act, identity.provider)
+        notify(asked, act, person, "identity_linked", provider=identity.provider, provider_name=name)
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
         return _IdentityOwner(person, is_by_key=by_key)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.

@@ -9,12 +9,13 @@ from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.settings.presets import ALIASES
+from auth.core.text import names
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Database, Transaction, queries
+from sql import Database, Runner, Transaction, queries
 
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 
@@ -47,6 +48,13 @@ def find_provider(asked: Asked, name: str, *, is_tried: bool = False) -> Provide
     provider = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
     others = (each.find_provider(name, is_tried=is_tried) for each in asked.parts.extensions)
     return provider or next(filter(None, others), None)
+
+
+def name_of_customers(on: Runner, provider: str) -> str | None:
+    """Return the name of a customer's provider for texts: its owner chose it. None for other providers."""
+    id = provider.removeprefix(PREFIX)
+    row = queries.select_provider_name(on, id=id) if id != provider else None
+    return names.organization(row.name) if row else None
 
 
 def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provider:

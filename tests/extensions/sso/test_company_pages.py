@@ -1,9 +1,12 @@
 """The doors of a company's employees: /sign-in/company, and the pages that lead there."""
 
 import re
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
+from auth.delivery.rendering import load_templates
 from tests.support import factors
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
@@ -382,6 +385,27 @@ class TestWhoHadAnAccount:
             "/sign-in?next=account/company%3Fredirect_to%3Dhttps%3A%2F%2Fevil.example%2F"
         )
         assert "evil.example" not in page.text
+
+
+class TestName:
+    """Users read the name that its owner gave the provider."""
+
+    @pytest.mark.parametrize(
+        ("name", "shown"), [("Acme Login", "Acme Login"), ("login at evil.example", "SSO")]
+    )
+    def test_notice_and_the_users_additions_name_the_provider_unless_the_name_looks_like_a_link(
+        self, sso, bob, acme, visitor, outbox, database, name, shown
+    ):
+        database.run("UPDATE identity_providers SET name = %(name)s WHERE id = %(id)s", name=name, id=acme.id)
+        acme.be("9", BOB)
+        visitor.with_session_of(bob).visit("/account/company")
+        visitor.press("account/company")
+        message = outbox.last(BOB, "identity_linked")
+        row = {"id": "5", "channel": message.channel, "kind": message.kind, "recipient": BOB}
+        moment = {"expires_at": None, "created_at": datetime.now(UTC), "variables": message.variables}
+        mail = load_templates(sso.parts.settings).render(SimpleNamespace(**row, **moment), {})
+        assert f"account with {shown}." in mail.text
+        assert f"{shown} {BOB}" in words(visitor.visit("/account/changes"))
 
 
 class TestOffer:

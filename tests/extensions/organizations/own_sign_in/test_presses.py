@@ -189,6 +189,7 @@ class TestWhoHasLeft:
         visitor = Visitor(service.app).with_session_of(employee)
         visitor.visit("/account")
         page = visitor.visit(visitor.link_to(f"account/remove?kind=identity&id={id}"))
+        assert "Acme-Idp" in words(page)
         assert "We’ll also sign out your other devices." in words(page)
         visitor.press("account/remove")
         assert database.count("identities", "subject = '9'") == 0
