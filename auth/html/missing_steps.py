@@ -21,9 +21,9 @@ def redirect_to_missing(error: ApiError) -> Response:
     """Redirect to the page for an error of `REDIRECTED_ERRORS`, which then returns to the requested page."""
     is_company = request.path == f"/{COMPANY}"
     next_page = _company_page() if is_company else request.path.removeprefix("/").removeprefix("account/")
+    # The next page checks these again.
     parameters = {} if is_company else _parameters()
     if error.error_code in _STEPS:
-        # The page of the step checks `next` and these parameters again.
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
             query = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
