@@ -15,6 +15,7 @@ from auth.flows.messages import outgoing
 from auth.rules import organizations
 from auth.rules.levels import Aal
 from auth.rules.organizations import OWNER, Membership
+from auth.rules.refusals import Refusal
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -85,6 +86,14 @@ def as_seen(listed: JsonObject, aal: Aal, providers: Collection[str]) -> JsonObj
     """Return a membership of a user object as a session sees it."""
     hidden = "requires" if organizations.counts(membership_of(listed), aal, providers) else "role"
     return {name: value for name, value in listed.items() if name != hidden}
+
+
+def missing_step(seen: Mapping[str, Any], aal: Aal) -> Refusal | None:
+    """Return what a membership, as a session of this level sees it, lacks there; None if it counts."""
+    required = seen.get("requires")
+    if required is None:
+        return None
+    return "insufficient_aal" if aal < required["aal"] else "organization_sign_in_needed"
 
 
 def listed(column: str) -> list[JsonObject]:

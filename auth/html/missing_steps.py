@@ -1,14 +1,19 @@
-"""Redirects to the page for a missing session, second step or proof."""
+"""Redirects to the page for a missing session, second step or proof, and links to what a membership lacks."""
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from flask import Response, request
 
 from auth.core.net.redirects import with_query
+from auth.flows import organizations
 from auth.html import forms
 from auth.html.page import redirect_to_own
 from auth.html.redirects import COMPANY, own_page
+from auth.rules.levels import Aal
 from auth.web import cookies
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 
 # The pages to which a page's errors redirect. Without a session, it is /sign-in.
@@ -57,3 +62,27 @@ def to_step(key: str, query: dict[str, str]) -> Response:
     had_session = request.method not in ("GET", "HEAD") or cookies.read(forms.SESSION)
     query = forms.signed_query(error_code="session_expired") | query if had_session else query
     return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
+
+
+class MembershipStep(NamedTuple):
+    """What a membership lacks in a session: the names of its texts in the table `organizations`, and the path
+    of its page, None if there is none.
+    """
+
+    asks: str
+    give: str
+    path: str | None
+
+
+def step_of_membership(
+    membership: Mapping[str, Any], aal: Aal | None, next_page: str
+) -> MembershipStep | None:
+    """Return what makes a membership count, as a session of this level sees it; then `next_page` comes."""
+    missing = organizations.missing_step(membership, aal or "")
+    if missing == "organization_sign_in_needed":
+        path = with_query(COMPANY, {"next": next_page}) if membership["requires"]["providers"] else None
+        return MembershipStep("asks_sign_in", "give_sign_in", path)
+    if missing == "insufficient_aal":
+        page = "second-step" if latchkey.settings.mfa_enabled else "account/passkeys/new"
+        return MembershipStep("asks", "give", with_query(page, {"next": next_page}))
+    return None

@@ -3,7 +3,7 @@ what its code gives.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -23,6 +23,9 @@ Obstacle = Literal[
     "consent_required",
 ]
 CodeRefusal = Literal["invalid_grant", "user_banned", "access_denied"]
+# What a user lacks to use a client: a step that makes a membership count in the session, any membership, the
+# one that the request or the client names, or an allowed role. `access` is nothing that users can get.
+Lack = Literal["step", "membership", "named_membership", "role", "access"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +42,12 @@ class Asking(Client):
 class Offer:
     """The organizations that a request may be for: by id, whether the membership counts in the session.
 
-    `chosen` is the user's choice.
+    `chosen` is the user's choice, and `is_named` whether the request names the organization.
     """
 
     memberships: Mapping[str, bool]
     chosen: str | None = None
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,31 @@ def obstacle(
     if not is_allowed(request, client, grant):
         return "consent_required"
     return "consent_required" if {"consent", "select_account"} & request.prompts else None
+
+
+def lack_of(
+    offer: Offer | None,
+    client: Client,
+    resource: str | None,
+    user: UserOfClient,
+    memberships: Mapping[str, bool],
+) -> Lack | None:
+    """What a user lacks to use a client for an offer, if anything: only the user is told.
+
+    `memberships` are all of the user's, by id, with whether each counts in the session.
+    """
+    counting = [id for id, counts in memberships.items() if counts]
+    if may_use(user, client, resource, counting) and (offer is None or any(offer.memberships.values())):
+        return None
+    for_all = replace(client, organizations=frozenset())
+    if not may_use(user, replace(for_all, allowed_roles=frozenset()), resource):
+        return "access"
+    if not may_use(user, for_all, resource):
+        return "role"
+    if client.organizations & memberships.keys() if offer is None else offer.memberships:
+        return "step"
+    is_open = offer is not None and not (offer.is_named or client.organizations)
+    return "membership" if is_open else "named_membership"
 
 
 def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:

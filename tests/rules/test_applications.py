@@ -218,6 +218,37 @@ CODE = Code(expires_at=NOW + SECOND)
 DEVICE_CODE = replace(CODE, is_of_device=True, decision="approved")
 
 
+ANY, OF_BETA = consent.Offer({}), consent.Offer({}, is_named=True)
+
+
+@cases(
+    ("sentence", "offer", "client", "user", "memberships", "lack"),
+    [
+        ("Who may use a client lacks nothing.", None, Client(), ALICE, {}, None),
+        ("Nor does a member.", consent.Offer({ACME: True}), MEMBERS, ALICE, {ACME: True}, None),
+        (
+            "A membership may ask for a step.",
+            consent.Offer({ACME: False}),
+            Client(),
+            ALICE,
+            {ACME: False},
+            "step",
+        ),
+        ("So may the one that the client demands.", None, MEMBERS, ALICE, {ACME: False}, "step"),
+        ("Another one's step does not help.", None, MEMBERS, ALICE, {BETA: False}, "named_membership"),
+        ("A client may need any membership.", ANY, Client(), ALICE, {}, "membership"),
+        ("Or a certain one.", None, MEMBERS, ALICE, {}, "named_membership"),
+        ("Even if any is asked for.", ANY, MEMBERS, ALICE, {BETA: True}, "named_membership"),
+        ("A request may name it, too.", OF_BETA, Client(), ALICE, {ACME: True}, "named_membership"),
+        ("Without the role, no membership helps.", ANY, STAFF, ALICE, {}, "role"),
+        ("A blocked client helps nobody.", ANY, Client(is_blocked=True), ALICE, {}, "access"),
+        ("Nor is an anonymous user told what it allows.", None, STAFF, ANONYMOUS, {}, "access"),
+    ],
+)
+def test_user_is_told_what_the_use_of_a_client_lacks(sentence, offer, client, user, memberships, lack):
+    assert consent.lack_of(offer, client, None, user, memberships) == lack
+
+
 REQUEST_OF_MEMBER = replace(REQUEST, offer=consent.Offer({ACME: True}))
 ACME_SITE = replace(SITE, organizations=frozenset({ACME}))
 

@@ -468,6 +468,12 @@ def fill(page: Browser, **fields: str) -> None:
         page.run(f"{field}.value = {value!r}")
 
 
+def choose(page: Browser, value: str) -> None:
+    """Click on the radio button with this value, as soon as the page has it."""
+    page.wait(partial(page.run, f"!!document.querySelector('[type=radio][value=\"{value}\"]')"))
+    page.click_on(f"document.querySelector('[type=radio][value=\"{value}\"]')")
+
+
 def _or_none(condition: Callable[[], Any]) -> Any:
     try:
         return condition()

@@ -20,7 +20,7 @@ from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.registry import Waiting
 from auth.rules import consent
-from auth.rules.consent import Obstacle
+from auth.rules.consent import Lack, Obstacle
 from auth.rules.sessions import AuthenticatedSession
 from auth.web import Level, callers
 from auth.web.asked import Asked
@@ -145,6 +145,20 @@ def obstacle(asked: Asked, authorization: Authorization, organization: str | Non
         asked.parts.policy,
         organizations.counting(row.memberships, authorization.person),
     )
+
+
+def lack_of(
+    row: RequestRow, client: "queries.SelectClient", person: "queries.SelectPerson | None"
+) -> Lack | None:
+    """Return what the caller lacks to use a client for a request, None if nothing."""
+    if person is None:
+        return "access"
+    offer, counting = (
+        memberships.offer_of(row, client, person),
+        organizations.counting(row.memberships, person),
+    )
+    own = {each["id"]: each["id"] in counting for each in organizations.listed(row.memberships)}
+    return consent.lack_of(offer, asking_of(client), row.resource, person, own)
 
 
 def disclosed(authorization: Authorization, obstacle: Obstacle | None) -> Obstacle | None:

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from auth.core import constants
 from auth.extensions.openid import consent, memberships
-from auth.flows import organizations, verdicts
+from auth.flows import verdicts
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.reauthentication import add, admit_caller
-from auth.rules import clients, devices
-from auth.rules.consent import organization_of
+from auth.rules import devices
+from auth.rules.consent import Lack, organization_of
 from auth.web import Level, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -22,11 +22,11 @@ WANTED = add("device")
 
 
 class DeviceRequest(NamedTuple):
-    """The rows of a request and its client, and whether the user may use the client."""
+    """The rows of a request and its client, and what the user lacks to use the client."""
 
     request: "queries.SelectDeviceRequest"
     client: "queries.SelectClient"
-    may_use: bool
+    lack: Lack | None
 
 
 def enter(asked: Asked, code: str) -> str:
@@ -61,17 +61,13 @@ def find(asked: Asked, on: Runner, id: str, person: "PersonFacts | None") -> Dev
         raise ApiError("oauth_authorization_not_found")
     if not _is_open(asked, row):
         raise ApiError("oauth_authorization_not_found")
-    counting = organizations.counting(row.memberships, person)
-    offer = memberships.offer_of(row, client, person)
-    has_membership = offer is None or any(offer.memberships.values())
-    may_use = clients.may_use(person, consent.asking_of(client), row.resource, counting)
-    return DeviceRequest(row, client, may_use and has_membership)
+    return DeviceRequest(row, client, consent.lack_of(row, client, person))
 
 
-def decide(asked: Asked, id: str, action: str, organization: str) -> Literal["approved", "denied"] | None:
-    """Record the caller's decision about a request, and return it. None if an organization has to be chosen.
+def decide(asked: Asked, id: str, action: str, organization: str) -> Literal["approved", "denied"]:
+    """Record the caller's decision about a request, and return it.
 
-    A client that the user may not use is denied.
+    Refuse without an organization that the request needs. A client that the user may not use is denied.
     """
     request = found(queries.find_device_request(asked.db, id=id), "oauth_authorization_not_found")
     with acts.begin(asked.db) as act:
@@ -79,12 +75,12 @@ def decide(asked: Asked, id: str, action: str, organization: str) -> Literal["ap
         act.lock_users([asked.caller.user_id])
         act.lock_request(id)
         person = admit_caller(asked, act, WANTED, level=Level.AAL2)
-        row, client, may_use = find(asked, act, id, person)
-        is_allowed = action == "approve" and may_use
+        row, client, lack = find(asked, act, id, person)
+        is_allowed = action == "approve" and lack is None
         offer = memberships.offer_of(row, client, person, organization)
         chosen = organization_of(offer) if offer else None
         if is_allowed and offer and chosen is None:
-            return None
+            raise ApiError("validation_failed", "organization: must be one that counts")
         if is_allowed:
             consent.add_grant(asked, act, person, row, client)
         decision: Literal["approved", "denied"] = "approved" if is_allowed else "denied"

@@ -51,14 +51,34 @@ def offered(
     row: RequestRow, client: "queries.SelectClient", person: "queries.SelectPerson | None"
 ) -> list[JsonObject]:
     """Return the memberships that a request may be for, as the user's session sees them."""
-    slug = _requested(row.scopes)
-    if slug is None:
-        return []
+    return needed(row, client, person) if _requested(row.scopes) is not None else []
+
+
+def needed(
+    row: RequestRow, client: "queries.SelectClient", person: "queries.SelectPerson | None"
+) -> list[JsonObject]:
+    """Return what is `offered`, and the membership that the client demands of its users."""
     return [
         _as_seen(each, person)
         for each in organizations.listed(row.memberships)
-        if slug in ("", each["slug"]) and client.organization_id in (None, each["id"])
+        if is_for_members(row, client) and serves(row, client, each)
     ]
+
+
+def is_for_members(row: RequestRow, client: "queries.SelectClient") -> bool:
+    """Whether a user without a membership gets nothing."""
+    return _requested(row.scopes) is not None or client.organization_id is not None
+
+
+def names_one(row: RequestRow, client: "queries.SelectClient") -> bool:
+    """Whether the request or the client names one organization."""
+    return bool(_requested(row.scopes)) or client.organization_id is not None
+
+
+def serves(row: RequestRow, client: "queries.SelectClient", organization: JsonObject) -> bool:
+    """Whether a membership in this organization is one that a request asks for, or the client demands."""
+    slug = _requested(row.scopes) or organization["slug"]
+    return slug == organization["slug"] and client.organization_id in (None, organization["id"])
 
 
 def offer_of(
@@ -70,7 +90,8 @@ def offer_of(
     """Return what is `offered` as the rules take it, or None for a request that asks for no organization."""
     if _requested(row.scopes) is None:
         return None
-    return Offer({each["id"]: "role" in each for each in offered(row, client, person)}, chosen)
+    memberships = {each["id"]: "role" in each for each in offered(row, client, person)}
+    return Offer(memberships, chosen, is_named=_requested(row.scopes) != "")
 
 
 def _as_seen(membership: JsonObject, session: organizations.SessionFacts | None) -> JsonObject:

@@ -19,10 +19,12 @@ from auth.flows.facts import PersonFacts
 from auth.flows.memberships import departure_of
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
+from auth.html.destinations import destination
 from auth.html.page import address, ago, application, has_text, page, redirect_to_own, text
 from auth.html.problems import Problem, form, problem_of_redirect
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, manages, may_manage
 from auth.web import Level, View, audited, fields, g, guard
+from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -99,7 +101,10 @@ def role_title(role: str, *, begins: bool = False) -> Markup:
 @blueprint.get("/account/organizations/new")
 @signed_in(Level.AAL2)
 def show_new(problem: Problem | None = None) -> Response:
-    return page("organizations/new.html", script=True, here=f"/{PATH}/new", problem=problem)
+    to = destination()
+    return page(
+        "organizations/new.html", script=True, here=f"/{to.path(f'{PATH}/new')}", problem=problem, to=to
+    )
 
 
 @blueprint.post("/account/organizations/new")
@@ -110,6 +115,8 @@ def submit_new() -> Response:
     if values["slug"]:
         body |= check(_Slug, {"slug": values["slug"]})
     organization = json.loads(lifecycle.create(current_asked(), body))
+    if next_url := destination().next_url():
+        return redirect(next_url)
     return redirect_to_own(f"{PATH}/{organization['slug']}", "organization_created")
 
 

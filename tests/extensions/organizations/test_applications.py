@@ -58,9 +58,10 @@ class TestScopes:
         for organization in (acme, beta, acme):
             page = application.begin(visitor, scope=SCOPE)
             assert page.url.startswith("http://localhost:8000/oauth/consent")
-            assert "For which organization?" in words(page)
+            assert "Choose an organization" in words(page)
             # Without a choice, the page comes again.
-            assert "For which organization?" in words(visitor.submit(action="approve", organization=""))
+            again = visitor.submit(action="approve", organization="")
+            assert (again.status, "Choose one of the organizations" in words(again)) == (400, True)
             page = visitor.submit(action="approve", organization=id_of(organization))
             answer = application.redeem(application.returned(page)["code"]).json
             assert claims_of(answer["access_token"])["organization"]["id"] == id_of(organization)
@@ -112,18 +113,6 @@ class TestScopes:
         answer = tokens(alice, "openid email")
         assert {"organization", "organizations"}.isdisjoint(claims_of(answer["access_token"]))
         assert {"organization", "organizations"}.isdisjoint(claims_of(answer["id_token"]))
-
-    def test_page_of_a_member_who_lacks_the_second_step_offers_it(
-        self, alice, acme, beta, owner, application, browser, database
-    ):
-        database.run("UPDATE organizations SET level = 'aal2' WHERE slug = 'acme'")
-        visitor = browser(alice)
-        page = application.begin(visitor, scope=SCOPE)
-        assert "Acme asks for a second step." in words(page)
-        assert visitor.link_to("second-step?next=oauth/consent")
-        assert f'value="{id_of(acme)}"' not in page.text
-        # A choice that is not offered is none.
-        assert "For which organization?" in words(visitor.submit(action="approve", organization=id_of(acme)))
 
     @cases(
         ("scope", "error"),
@@ -558,8 +547,9 @@ def test_device_is_used_for_the_organization_that_its_user_chooses(
     database.run("UPDATE sessions SET reauthenticated_at = now()")
     visitor.visit(f"/device?user_code={codes['user_code']}")
     page = visitor.submit(user_code=codes["user_code"])
-    assert "For which organization?" in words(page)
-    assert "For which organization?" in words(visitor.submit(action="approve", organization=""))
+    assert "Choose an organization" in words(page)
+    again = visitor.submit(action="approve", organization="")
+    assert (again.status, "Choose one of the organizations" in words(again)) == (400, True)
     visitor.submit(action="approve", organization=id_of(beta))
     form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"]}
     answer = television.post(client, "/oauth/token", **form).json

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tests.support.browser import fill
+from tests.support.browser import choose
 from tests.support.contract import OPENAPI
 from tests.support.documents import DOCUMENT, HOST, URL
 from tests.support.factors import set_up
@@ -201,8 +201,8 @@ def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_cho
         assert "organization" in agent.request(0)["scope"][0].split()
         page.open(agent.line(0))
         sign_in(page, alice)
-        page.wait_for("For which organization?")
-        fill(page, organization=ids["beta"])
+        page.wait_for("Choose an organization")
+        choose(page, ids["beta"])
         allow(page, "Reader")
         for state in json.loads(agent.line(1)):
             organization = {"id": ids["beta"], "slug": "beta", "role": "owner"}

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 from auth.core.text import names
 from auth.core.text.moments import wait
 from auth.extensions.openid import consent, memberships, uris
+from auth.extensions.openid.pages import choice
 from auth.html import browser_sessions, form_schemas
 from auth.html.page import chosen_language, page, redirect_to_own
 from auth.html.problems import Problem, form
@@ -68,19 +69,20 @@ def _page(problem: Problem | None = None) -> Response:
             return redirect(url)
     if missing == "login_required":
         return redirect_to_own(f"account/confirm?{way_back}")
+    organizations = choice.variables(asked, *authorization, here)
     return page(
         "consent.html",
         script=True,
-        status=403 if missing == "access_denied" else 200,
+        status=403 if organizations["is_refused"] else 200,
         form_target=authorization.request.redirect_uri,
         here=f"/{here}",
         to=Destination(next=here),
         problem=problem,
         decides="oauth/consent",
         fields={"authorization_id": authorization_id},
-        is_refused=missing == "access_denied",
         account=account_name(session),
         **_variables(authorization),
+        **organizations,
     )
 
 
@@ -102,17 +104,19 @@ def submit_consent() -> Response:
             authorization = consent.find_own(asked, act, authorization_id)
             return redirect(consent.deny(asked, act, authorization))
     if session and not session.lacks_level:
-        url, _missing = consent.approve_in_browser(
+        url, missing = consent.approve_in_browser(
             asked, authorization_id, consent.AGREED, organization=decision["organization"]
         )
         if url:
             return redirect(url)
+        if missing == "interaction_required":
+            raise ApiError("validation_failed", "organization: must be one that counts")
     # The page redirects to the missing step.
     return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
 
 
 def _variables(authorization: consent.Authorization) -> dict[str, Any]:
-    row, client, person = authorization
+    row, client, _ = authorization
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     links = {"policy_uri": client.policy_uri, "tos_uri": client.tos_uri}
@@ -126,8 +130,6 @@ def _variables(authorization: consent.Authorization) -> dict[str, Any]:
         "links": [(name, uri, uris.host(uri)) for name, uri in links.items() if uri],
         "scopes": memberships.kinds(row.scopes),
         "resource": row.resource,
-        "organizations": memberships.offered(row, client, person),
-        "aal": person and person.aal,
         **lasts(client),
         "client_logo": client.logo_uri if shows_logo else None,
     }

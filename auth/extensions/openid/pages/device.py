@@ -9,6 +9,7 @@ from auth.core.net import networks
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent, device_requests, memberships
 from auth.extensions.openid.device_codes import shown_code
+from auth.extensions.openid.pages import choice
 from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows.sign_in.reauthentication import proof_needed
 from auth.html import browser_sessions, form_schemas, forms
@@ -77,23 +78,20 @@ def _device_page(problem: Problem | None = None) -> Response:
         return to_step
     asked = current_asked()
     person = consent.caller(asked, asked.db)
-    row, client, may_use = device_requests.find(asked, asked.db, id, person)
-    if not may_use:
+    row, client, lack = device_requests.find(asked, asked.db, id, person)
+    if lack:
         g.refused_because = "oauth_consent_not_found"
         g.note(user_id=g.user_id, client=_name(client), problem="the user may not use it")
     return page(
         "device_consent.html",
-        status=200 if may_use else 403,
+        status=403 if lack else 200,
         here=f"/{here}",
         problem=problem,
-        is_refused=not may_use,
         decides="device/consent",
         fields={"request": id},
         account=account_name(session),
         application=_name(client),
         scopes=memberships.kinds(row.scopes),
-        organizations=memberships.offered(row, client, person),
-        aal=person and person.aal,
         resource=row.resource,
         asked=ago(row.asked_at),
         ip=row.ip,
@@ -101,6 +99,7 @@ def _device_page(problem: Problem | None = None) -> Response:
         is_same_network=row.ip is not None and networks.locate(row.ip)[1] == asked.client["network"],
         client_logo=client.logo_uri if client.logo_uri.startswith("https://") else None,
         **lasts(client),
+        **choice.variables(asked, row, client, person, here),
     )
 
 
@@ -108,14 +107,13 @@ def _device_page(problem: Problem | None = None) -> Response:
 @form("decide_device", shown=_device_page, key=counted_browser)
 @audited("application_refused")
 def submit_decision() -> Response:
-    """Record the user's decision, and show it. Without a needed organization, ask again."""
+    """Record the user's decision, and show it."""
     id = _request_id()
-    here = _path_of_request(id)
-    if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
+    if to_step := _step_before(_path_of_request(id), browser_sessions.resume(Level.AAL2)):
         return to_step
-    choice = read_form(form_schemas.DeviceForm)
-    decision = device_requests.decide(current_asked(), id, choice["action"], choice["organization"])
-    return redirect_to_own("device", f"device_{decision}") if decision else redirect_to_own(here)
+    values = read_form(form_schemas.DeviceForm)
+    decision = device_requests.decide(current_asked(), id, values["action"], values["organization"])
+    return redirect_to_own("device", f"device_{decision}")
 
 
 def _request_id() -> str:

@@ -65,7 +65,7 @@ def test_session_of_a_password_gives_the_membership_nowhere(
     require()
     visitor = browse(alice)
     page = application.begin(visitor, scope=SCOPE)
-    assert (page.status, "You can’t use Wiki" in words(page)) == (403, True)
+    assert (page.status, "One more step to use Wiki" in words(page)) == (403, True)
     answer = application.tokens(visitor, scope="openid organizations")
     for _ in range(2):
         assert ["organizations" in claims for claims in claims_everywhere(answer)] == [False] * 4
@@ -85,8 +85,42 @@ def test_page_of_a_member_with_a_password_leads_to_the_own_sign_in(
     assert "Acme asks you to sign in with your company’s account." in words(page)
     assert "second step" not in words(page)
     # It comes back to this page.
-    link = visitor.link_to("account/company?next=oauth/consent")
+    link = visitor.link_to("account/company?next=oauth%2Fconsent")
     assert page.url.endswith(single(urlsplit(link).query)["next"])
+
+
+def test_member_comes_back_from_the_own_sign_in_to_the_page_of_consent(
+    on, require, application, join, browse, bob, acme, customers, provider, database
+):
+    join(bob, acme)
+    require()
+    database.run(
+        "UPDATE oauth_clients SET is_blocked = true, admits_members = true, organization_id = %(id)s",
+        id=acme.rpartition("/")[2],
+    )
+    visitor = browse(bob)
+    for scope in ("openid", SCOPE):
+        page = application.begin(visitor, scope=scope)
+        assert (page.status, "Wiki is for members of Acme ." in words(page)) == (403, True)
+    customers.acme.be("9", bob.email)
+    visitor.visit(visitor.link_to("account/company?next=oauth%2Fconsent"))
+    page = visitor.press("account/company")
+    assert (page.status, "You’ll use it as a member of Acme ." in words(page)) == (200, True)
+    answer = application.redeem(application.returned(visitor.submit(action="approve"))["code"]).json
+    assert claims_of(answer["access_token"])["organization"]["slug"] == "acme"
+
+
+def test_organization_whose_provider_is_off_offers_no_way_that_leads_nowhere(
+    on, require, application, browse, alice, database
+):
+    require()
+    database.run("UPDATE identity_providers SET is_on = false")
+    page = application.begin(browse(alice), scope=SCOPE)
+    assert (page.status, "Acme asks you to sign in with your company’s account." in words(page)) == (
+        403,
+        True,
+    )
+    assert ("account/company" in page.text, "Use another account" in words(page)) == (False, True)
 
 
 def test_code_of_a_password_gives_nothing_once_the_own_sign_in_is_required(

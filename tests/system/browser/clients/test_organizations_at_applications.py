@@ -5,7 +5,7 @@ mod_auth_openidc. Needs what test_relying_parties.py needs.
 import jwt
 import pytest
 
-from tests.support.browser import fill
+from tests.support.browser import choose
 from tests.support.relying_parties import allow, create_client, sign_in
 from tests.system.browser.clients.relying_parties import PARTIES
 
@@ -48,11 +48,11 @@ def test_member_of_two_organizations_chooses_one_and_keeps_it_until_the_membersh
     name = type(party).__name__
     page.open(party.url)
     sign_in(page, alice)
-    page.wait_for("For which organization?")
+    page.wait_for("Choose an organization")
     # Nothing is chosen beforehand, and the browser asks for a choice.
     page.click("Allow")
     assert page.url.startswith(f"{origin}/oauth/consent")
-    fill(page, organization=organizations["beta"])
+    choose(page, organizations["beta"])
     allow(page, name)
     page.wait(lambda: page.url.startswith(party.url))
     organization = {"id": organizations["beta"], "slug": "beta", "role": "billing"}
