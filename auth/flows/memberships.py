@@ -26,19 +26,21 @@ _BATCH = 100
 class Departure:
     """What becomes of the sign-in of a user who is no member any more: which identities at the organization's
     providers go, and whether one that stays opens the account. `by_mailbox_alone` if else only a mailbox at
-    a domain of such a provider signs the user in, without a second step.
+    a domain of such a provider signs the user in, without a second step. `may_disconnect` if the user can
+    remove one that stays.
     """
 
     lost: "Sequence[queries.ListIdentitiesAtOrganization]"
     sign_in: SignInAfter
-    by_mailbox_alone: bool
+    by_mailbox_alone: bool = False
+    may_disconnect: bool = False
 
 
 def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -> Departure:
     """Return what becomes of a user's sign-in after the membership. An act has the user locked."""
     rows = queries.list_identities_at_organization(on, user_id=user_id, organization_id=organization_id)
     if not rows:
-        return Departure((), "none", by_mailbox_alone=False)
+        return Departure((), "none")
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(on, user_id=user_id)
     others = set(ways.providers) - {row.provider for row in rows}
@@ -52,6 +54,7 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
         lost,
         rules.sign_in_after([] if lost else rows, has_lost=bool(lost)),
         by_mailbox_alone=signs_in and is_company and not (has_others or has_factor(person)),
+        may_disconnect=signs_in and not lost and asked.settings.manual_linking,
     )
 
 

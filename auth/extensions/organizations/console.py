@@ -264,7 +264,8 @@ _MEMBER_ACTS = {
         title="Remove the member",
         effects=lambda subject: [
             f"Removes 1 member: {quoted(subject.row.who)}.",
-            "The account stays. Invitations that the member sent end. The member is told.",
+            "The account stays. Applications used as a member lose access, and invitations of the member end."
+            " The member is told.",
         ],
         undo="You can add the member again.",
         do=lambda asked, subject, _form: members.remove(

@@ -72,7 +72,11 @@ def remove(asked: Asked, organization: VisibleOrganization, user_id: str) -> Non
         _refuse(asked, facts, caller, user_id, None)
         departure = remove_member(asked, act, facts, user_id)
         if not (is_leaving or departure.lost):
-            details = {"sign_in": departure.sign_in, "by_mailbox_alone": departure.by_mailbox_alone}
+            details = {
+                "sign_in": departure.sign_in,
+                "by_mailbox_alone": departure.by_mailbox_alone,
+                "may_disconnect": departure.may_disconnect,
+            }
             outgoing.notify_without_link(
                 asked, act, member, "membership_removed", organization=facts.name, **details
             )

@@ -241,13 +241,12 @@ def _devices() -> list[dict[str, Any]]:
 
 
 def _left_providers(user: dict[str, Any]) -> list[str]:
-    """Return the providers of organizations that the user has left, whose identities the user may remove."""
-    provider_names, caller = [each["provider"] for each in user["identities"]], current_asked().caller
+    """Return the providers of organizations that the user has left, which can still open the account."""
+    provider_names = [each["provider"] for each in user["identities"]]
     return [
         name
         for name in provider_names
-        if name.startswith(PREFIX)
-        and not removal.refusal_of_customer(latchkey.db, caller.user_id, name, caller.providers)
+        if name.startswith(PREFIX) and removal.has_left_organization(latchkey.db, user["id"], name)
     ]
 
 
@@ -257,5 +256,7 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     return provider(name) | {
         "title": provider_title(name),
         "identity_id": identity and identity["id"],
+        "is_of_organization": name.startswith(PREFIX),
+        "opened_session": name in current_asked().caller.providers,
         "known_as": data.get("email") or data.get("name"),
     }

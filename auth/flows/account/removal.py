@@ -42,11 +42,16 @@ def refusal_of_customer(
     on: Runner, user_id: str, provider: str, opened_by: Collection[str]
 ) -> Refusal | None:
     """Say why a user cannot remove the identity of a customer's provider in a session of these providers."""
+    has_left = has_left_organization(on, user_id, provider)
+    return refusal_of_unlinking(has_left=has_left, is_own_session=provider in opened_by)
+
+
+def has_left_organization(on: Runner, user_id: str, provider: str) -> bool:
+    """Whether the provider is of an organization that the user has left, or has not joined."""
     row = queries.select_provider_facts(on, id=provider.removeprefix(PREFIX))
     organization_id = row and row.organization_id
     role = queries.select_membership_role(on, organization_id=organization_id, user_id=user_id)
-    has_left = organization_id is not None and role is None
-    return refusal_of_unlinking(has_left=has_left, is_own_session=provider in opened_by)
+    return organization_id is not None and role is None
 
 
 class Removed(NamedTuple):

@@ -220,6 +220,20 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows("turn a provider on", "From now on")
     page_client.press(f"providers/{id}/on")
     page_client.shows("provider, on", "The provider has been turned on.")
+    page_client.visit("/account/organizations/acme/leave")
+    page_client.shows("leave, moved account", "will no longer open your account")
+    database.run("UPDATE identities SET is_first_proof = true WHERE provider LIKE 'sso:%%'")
+    for role, sentence in (
+        ("NULL", "can still open your account."),
+        ("'member'", "makes you a member again"),
+    ):
+        database.run(f"UPDATE identity_providers SET member_role = {role}")
+        page_client.visit("/account/organizations/acme/leave")
+        page_client.shows("leave, account that the provider made", sentence)
+    database.run("CREATE TEMPORARY TABLE kept AS SELECT * FROM memberships; DELETE FROM memberships")
+    page_client.visit("/account")
+    page_client.shows("account, former employee", "To disconnect it, sign in another way first")
+    database.run("INSERT INTO memberships SELECT * FROM kept; DROP TABLE kept")
     page_client.visit(f"{path}/requirement")
     database.run("DELETE FROM identity_provider_domains")
     page_client.press("sign-in/requirement")
