@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
+from auth.core.text.names import PREFIX
 from auth.extensions.pages.account import name_of, row_of
 from auth.extensions.pages.factors import own_steps
 from auth.extensions.pages.profile import own_user
@@ -73,7 +74,10 @@ def _identity(asked: Asked, id: str) -> _Removal:
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     way = found(next(iter(ways), None), "not_found").provider
     name, run = provider_title(way), partial(identities.unlink, asked, id)
-    follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
+    effect = text("removal", "identity", provider=name)
+    if way.startswith(PREFIX):
+        effect = text("departure", "disconnected")
+    follows = sentences(effect, text("removal", "change"))
     return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
 
 
