@@ -80,6 +80,11 @@ class Mail:
         self._source = source
 
     @property
+    def text(self) -> str:
+        """What its reader sees."""
+        return " ".join(html.unescape(re.sub("<[^>]*>", " ", self._source)).split())
+
+    @property
     def link(self) -> str:
         """The target of the button."""
         match = re.search(r'<td bgcolor[^>]*><a href="([^"]+)"', self._source)

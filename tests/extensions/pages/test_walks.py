@@ -284,8 +284,8 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows("account, sign in with the company again", "Sign in with your company")
     database.run("DELETE FROM memberships")
     page_client.forget()
-    page_client.visitor.with_session_of(bob)
-    page_client.visit("/account")
+    page_client.visit("/sign-in?way=password")
+    page_client.press("sign-in", email=BOB, password=PASSWORD)
     page_client.remove("identity", "It will no longer be able to open this account")
     page_client.shows(
         "account, provider of a former organization removed", "The account has been disconnected."
