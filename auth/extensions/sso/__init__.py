@@ -38,8 +38,9 @@ class Sso(Extension):
     def waiting_behind(self, next_page: str) -> Waiting | None:
         from auth.html.page import waiting_behind
 
-        after = dict(parse_qsl(next_page.removeprefix("account/company?"))).get("next")
-        return waiting_behind(after) if after and next_page.startswith("account/company?") else None
+        page, _, query = next_page.partition("?")
+        after = dict(parse_qsl(query)).get("next", "") if page == "account/company" else ""
+        return waiting_behind(after) if after else None
 
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.sso import company

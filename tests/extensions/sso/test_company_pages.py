@@ -412,7 +412,7 @@ class TestOffer:
     def test_account_page_offers_the_move_until_the_user_has_moved(self, bob, acme, visitor):
         acme.be("9", BOB)
         page = visitor.with_session_of(bob).visit("/account")
-        assert f"acme.example Your company signs you in at {acme.host} . Move" in words(page)
+        assert f"acme.example Sign in with your company at {acme.host} . Move" in words(page)
         visitor.visit(visitor.link_to("account/company"))
         visitor.press("account/company")
         assert "account/company" not in visitor.visit("/account").text

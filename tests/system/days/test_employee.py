@@ -10,6 +10,8 @@ OWN_PASSWORD = "Own-Horse-Of-Bob-7"
 
 
 def open_application(page: Browser, nimbus) -> None:
+    """Open the application in a browser that it does not know."""
+    nimbus.token = {}
     page.open(nimbus.url)
     page.click("Sign in")
     page.wait_for("Sign in to Nimbus")
