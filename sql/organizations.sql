@@ -109,7 +109,7 @@ SELECT m.organization_id AS id, m.added_by, m.created_at, clock_timestamp() AS n
 
 -- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (email?, role?, actor_role?)
 -- `role` is the user's, and `other_owners` counts the other owners who can sign in.
-SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS requires, providers_of(o) AS providers,
+SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, o.next_provider_id, requirement_of(o) AS requires, providers_of(o) AS providers,
        u.email, m.role, actor.role AS actor_role,
        (SELECT count(*) FROM memberships AS member WHERE member.organization_id = o.id) AS members,
        (SELECT count(*)

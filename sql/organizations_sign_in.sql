@@ -25,6 +25,14 @@ SELECT EXISTS (SELECT FROM organization_domains AS d
                  JOIN identity_providers AS p ON p.id = d.provider_id
                 WHERE d.domain = :domain AND p.organization_id IS DISTINCT FROM :organization_id) AS is_taken;
 
+-- name: select_next_provider(organization_id uuid) -> row?
+SELECT o.next_provider_id AS id FROM organizations AS o WHERE o.id = :organization_id AND o.ended_at IS NULL;
+
+-- name: replace_next_provider(organization_id uuid, provider_id uuid)
+-- A provider has the id, also one of an import: the organization's next one gets another.
+UPDATE organizations SET next_provider_id = gen_random_uuid()
+ WHERE id = :organization_id AND next_provider_id = :provider_id;
+
 -- name: insert_domain(organization_id uuid, domain text, token text, acted_at timestamptz)
 INSERT INTO organization_domains (organization_id, domain, token, created_at)
 VALUES (:organization_id, :domain, :token, :acted_at);

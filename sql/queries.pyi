@@ -1926,6 +1926,7 @@ class SelectOrganizationFacts(NamedTuple):
     name: str
     level: str
     needs_own_provider: bool
+    next_provider_id: str
     requires: Any
     providers: list[str]
     email: str | None
@@ -2090,6 +2091,13 @@ class SelectDomainOfOthers(NamedTuple):
     is_taken: bool
 
 def select_domain_of_others(on: Runner, /, *, organization_id: str | None, domain: str | None) -> SelectDomainOfOthers: ...
+
+class SelectNextProvider(NamedTuple):
+    id: str
+
+def select_next_provider(on: Runner, /, *, organization_id: str | None) -> SelectNextProvider | None: ...
+
+def replace_next_provider(on: Runner, /, *, organization_id: str | None, provider_id: str | None) -> int: ...
 
 def insert_domain(on: Runner, /, *, organization_id: str | None, domain: str | None, token: str | None) -> int: ...
 

@@ -63,6 +63,7 @@ ERRORS = {
     "message.validation_failed": (409, "This message can't be sent again: {why}"),
     "template.validation_failed": (409, "AUTH_MAIL_TEMPLATES has a template that can't be rendered: {why}"),
     "stale.validation_failed": (409, "This has changed since you opened it"),
+    "redirect_uri.validation_failed": (409, "Another provider has this redirect URI; register the next one"),
     "not_found": (404, "Path not found"),
     "slash.not_found": (404, "Path not found. Leave out the last slash: {path}"),
     "device.not_found": (404, "Session not found"),

@@ -6,8 +6,10 @@ from typing import Any
 import dns.resolver
 import pytest
 
+from tests.support.answers import Like
 from tests.support.customers import Customer, Customers
 from tests.support.dns_server import DnsServer
+from tests.support.links import SITE
 from tests.support.oauth import ALLOW_LIST, Service
 from tests.support.pages import Visitor
 from tests.support.tables import Rows
@@ -15,6 +17,7 @@ from tests.support.users import PASSWORD, Session
 
 DOMAIN, PATH = "example.com", "/account/organizations/acme"
 ALICE = "alice@example.com"
+A_REDIRECT_URI = Like("a redirect URI", rf"{SITE}/providers/[0-9a-f-]{{36}}/callback")
 
 
 class SignIn:

@@ -31,6 +31,13 @@ def in_one_spelling(issuer: str) -> str:
     return issuer.rstrip("/")
 
 
+def redirect_uri(base_url: str, id: str) -> str:
+    """Return the redirect URI of a provider. Each has its own, so that a code goes only to the provider that
+    made it.
+    """
+    return f"{base_url}/providers/{id}/callback"
+
+
 def reaches_private_networks(settings: Settings, organization_id: str | None) -> bool:
     """Whether a provider may be in a private network: never one that the owners of an organization chose."""
     return settings.webhook_private_networks and organization_id is None
@@ -53,9 +60,8 @@ class CustomerProvider(Provider):
         super().__init__(f"{PREFIX}{row.id}", settings, service.base_url)
         self.id, self._version = row.id, row.version
         self.domains = frozenset(row.domains)
-        # Each provider has its own redirect URI, so that a code goes only to the provider that made it.
         self.callback_name = row.id
-        self.redirect_uri = f"{service.base_url}/providers/{row.id}/callback"
+        self.redirect_uri = redirect_uri(service.base_url, row.id)
         private_networks = reaches_private_networks(service, row.organization_id)
         self._allows = allowed_addresses(row.issuer, private_networks)
         self._is_owners = row.organization_id is not None

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
+from auth.core.providers.customers import redirect_uri
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access
 from auth.extensions.organizations.access import VisibleOrganization
@@ -17,7 +18,7 @@ from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
 from auth.rules.proofs import Proof
 from auth.web.asked import Asked
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from sql import acts, queries
 from sql.acts import Act
 
@@ -31,11 +32,22 @@ def shown(asked: Asked, organization: VisibleOrganization, provider: str) -> dic
     return providers.described(asked, providers.found_provider(asked, provider, organization.id))
 
 
+def next_redirect_uri(asked: Asked, organization: VisibleOrganization) -> str:
+    """Return the redirect URI of the provider that owners connect next, the same until they have done so."""
+    return redirect_uri(asked.settings.base_url, _next_id(asked, organization))
+
+
 def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> dict[str, Any]:
-    """Connect a provider, which is off until an owner has tried it. Return its object."""
+    """Connect a provider, which is off until an owner has tried it. Return its object.
+
+    Refuse a `redirect_uri` that another provider has got since it was shown.
+    """
     organization = access.admit(asked, organization, OWNER)
     proof = access.give_proof(asked, organization, body, access.CHANGE)
-    draft = providers.drafted(asked, {**body, "enabled": False}, organization.id)
+    id = _next_id(asked, organization)
+    if body.get("redirect_uri") not in (None, redirect_uri(asked.settings.base_url, id)):
+        raise ApiError("redirect_uri.validation_failed")
+    draft = providers.drafted(asked, {**body, "enabled": False}, organization.id, id=id)
     _connect(asked, organization, draft, proof)
     return providers.described(asked, providers.found_provider(asked, draft.id))
 
@@ -45,6 +57,11 @@ def restore(asked: Asked, organization: VisibleOrganization, id: str, body: Json
     organization = access.admit(asked, organization, OWNER)
     draft = providers.drafted(asked, {**body, "enabled": False}, organization.id, id=id)
     _connect(asked, organization, draft._replace(is_blocked=body["is_blocked"], is_imported=True))
+
+
+def _next_id(asked: Asked, organization: VisibleOrganization) -> str:
+    row = queries.select_next_provider(asked.db, organization_id=organization.id)
+    return found(row, "organization_not_found").id
 
 
 def _connect(
@@ -57,6 +74,7 @@ def _connect(
     with providers.refusing_conflicts(), access.begin(asked) as act:
         _lock_new(asked, act, organization, draft, proof)
         providers.insert(asked, act, draft)
+        queries.replace_next_provider(act, organization_id=organization.id, provider_id=draft.id)
 
 
 def change(
@@ -109,8 +127,12 @@ def begin_trial(asked: Asked, row: "queries.SelectIdentityProvider", flow: NewFl
 def _lock_new(
     asked: Asked, act: Act, organization: VisibleOrganization, draft: Draft, proof: Proof | None
 ) -> None:
-    """Lock the organization. Refuse a new provider of domains that are not proved, or beyond the limit."""
-    access.lock(asked, act, organization, access.CHANGE, proof=proof)
+    """Lock the organization. Refuse a new provider of domains that are not proved, beyond the limit, or with
+    the id of one that another owner has connected meanwhile.
+    """
+    facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
+    if not draft.is_imported and draft.id != facts.next_provider_id:
+        raise ApiError("redirect_uri.validation_failed")
     _check_domains(act, organization, draft.provider, ())
     present = queries.list_providers_of_organization(act, organization_id=organization.id)
     if len(present) >= organizations.MOST_PROVIDERS:

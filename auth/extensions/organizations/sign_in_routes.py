@@ -40,6 +40,8 @@ ORGANIZATION_PROVIDER_CHANGE = OrganizationProviderChange(partial=True)
 
 class NewOrganizationProvider(OrganizationProviderChange):
     issuer = fields.NonEmptyText(required=True)
+    # The one that the customer has registered. Only its agreement is checked.
+    redirect_uri = fields.NonEmptyText()
 
 
 @blueprint.get("/organizations/<name>/domains")
@@ -81,7 +83,10 @@ def forget_domain(name: str, domain: str) -> Response:
 @reading
 def list_own_providers(name: str) -> Response:
     organization = access.find_admitted(current_asked(), name, OWNER)
-    return jsonify(providers=sign_in.listed(current_asked(), organization))
+    return jsonify(
+        providers=sign_in.listed(current_asked(), organization),
+        next_redirect_uri=sign_in.next_redirect_uri(current_asked(), organization),
+    )
 
 
 @blueprint.post("/organizations/<name>/providers")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from psycopg2.errors import UniqueViolation
 
-from auth.core.providers.customers import in_one_spelling
+from auth.core.providers.customers import in_one_spelling, redirect_uri
 from auth.core.text.names import PREFIX
 from auth.flows import ends, memberships, organizations
 from auth.flows.admin import provider_settings, targets
@@ -99,7 +99,7 @@ def facts_of(act: Act, id: str) -> "queries.SelectProviderFacts":
 def described(asked: Asked, row: _Described) -> dict[str, Any]:
     """Return the object of a provider, with the redirect URI for the customer to register."""
     object: dict[str, Any] = json.loads(row.provider_object)
-    return object | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
+    return object | {"redirect_uri": redirect_uri(asked.settings.base_url, row.id)}
 
 
 def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
@@ -119,7 +119,7 @@ def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
 def drafted(
     asked: Asked, body: Mapping[str, Any], organization_id: str | None = None, *, id: str | None = None
 ) -> Draft:
-    """Check a body, and return a new provider. An import gives the `id`."""
+    """Check a body, and return a new provider. Those of organizations have an `id` before."""
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
     provider = provider_settings.wanted(asked, body)

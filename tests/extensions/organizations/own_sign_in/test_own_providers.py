@@ -13,7 +13,7 @@ from tests.support.armed_console import codes as codes
 from tests.support.commands import run_command
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.oauth import ALLOW_LIST
-from tests.support.own_providers import ALICE, DOMAIN, PATH, SignIn, page_of_press
+from tests.support.own_providers import A_REDIRECT_URI, ALICE, DOMAIN, PATH, SignIn, page_of_press
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
@@ -38,7 +38,8 @@ def test_provider_is_off_when_connected_and_is_changed_and_deleted(
         **{"pkce_enabled": True, "skip_nonce_check": False, "email_optional": False, "enabled": False},
         **{"created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP, "redirect_uri": ""},
     }
-    assert owner.get(f"{acme}/providers").json == {"providers": [answer]}
+    listed = owner.get(f"{acme}/providers").json
+    assert listed == {"providers": [answer], "next_redirect_uri": A_REDIRECT_URI}
     assert sign_in.change(provider, name="Acme Inc.", member_role=None).json["name"] == "Acme Inc."
     assert "member_role" not in owner.get(path).json
     assert owner.delete(path, json={}).status_code == 204
