@@ -82,7 +82,9 @@ SELECT (SELECT count(*)
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
                                   || jsonb_build_object('details', CASE WHEN a.reason IS NULL
                                           THEN a.details - ARRAY['administrator', 'system_user']
-                                          ELSE jsonb_build_object('organization', a.details -> 'organization') END)
+                                          ELSE jsonb_strip_nulls(jsonb_build_object(
+                                            'organization', a.details -> 'organization',
+                                            'because', a.details -> 'because')) END)
                                   || CASE WHEN a.details ? 'administrator'
                                           THEN jsonb_build_object('actor', 'service_role', 'actor_id', NULL,
                                             'user_id', CASE WHEN a.reason IS NULL OR EXISTS (

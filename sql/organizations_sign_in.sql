@@ -71,6 +71,14 @@ SELECT m.role
   JOIN organizations AS o ON o.id = m.organization_id AND o.ended_at IS NULL
  WHERE m.organization_id = :organization_id AND m.user_id = :user_id;
 
+-- name: select_organization_of_provider(provider_id uuid, user_id uuid) -> row? (organization_id?, slug?, role?)
+-- About a refused sign-in: the provider's name, its organization, and the role of the member who began it there.
+SELECT p.name, o.id AS organization_id, o.slug, m.role
+  FROM identity_providers AS p
+  LEFT JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NULL
+  LEFT JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :user_id
+ WHERE p.id = :provider_id;
+
 -- name: mark_provider_tried(id uuid, version text, acted_at timestamptz)
 -- A change since `version` was read may have brought another client, secret or document, which has signed in nobody.
 UPDATE identity_providers SET tried_at = :acted_at WHERE id = :id AND updated_at::text = :version;

@@ -2129,6 +2129,14 @@ class SelectMembershipRole(NamedTuple):
 
 def select_membership_role(on: Runner, /, *, organization_id: str | None, user_id: str | None) -> SelectMembershipRole | None: ...
 
+class SelectOrganizationOfProvider(NamedTuple):
+    name: str
+    organization_id: str | None
+    slug: str | None
+    role: str | None
+
+def select_organization_of_provider(on: Runner, /, *, provider_id: str | None, user_id: str | None) -> SelectOrganizationOfProvider | None: ...
+
 def mark_provider_tried(on: Runner, /, *, id: str | None, version: str | None) -> int: ...
 
 def add_by_provider(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None, role: str | None) -> int: ...

@@ -2,7 +2,9 @@
 
 import re
 import unicodedata
+from contextlib import suppress
 from typing import Literal
+from urllib.parse import urlsplit
 
 import email_validator
 import phonenumbers
@@ -64,6 +66,15 @@ def canonical_email(address: str) -> str:
 def canonical_domain(domain: str) -> str:
     """Return the domain of an email in lower case and ASCII. Raises `InvalidAddress`."""
     return canonical_email(f"postmaster@{domain}").rpartition("@")[2]
+
+
+def typed_domain(text: str) -> str:
+    """Return `canonical_domain` of a domain, of the domain in an address, or of a website's URL."""
+    domain = text.strip()
+    if "://" in domain:
+        with suppress(ValueError):
+            domain = (urlsplit(domain).hostname or "").removeprefix("www.")
+    return canonical_domain(domain.rpartition("@")[2].rstrip("./"))
 
 
 def canonical_phone(number: str) -> str:

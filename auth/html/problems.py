@@ -22,7 +22,7 @@ from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.forms import own_form
 from auth.html.missing_steps import REDIRECTED_ERRORS, redirect_to_missing
-from auth.html.page import chosen_language, has_text, page, redirect_to_own, text
+from auth.html.page import address, application, chosen_language, has_text, page, redirect_to_own, text
 from auth.web import Level, View, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
@@ -63,12 +63,21 @@ _TEXTS_BY_KEY = {
     "conflict": "domain_taken",
     "admin.user_sso_conflict": "administrator_sso_conflict",
     "pressed.user_sso_conflict": "other_user_sso_conflict",
+    "absent.domain_not_proved": "record_absent",
+    "other.domain_not_proved": "record_other",
+    "misplaced.domain_not_proved": "record_misplaced",
+    "unanswered.domain_not_proved": "record_unanswered",
+    "issuer.validation_failed": "issuer_elsewhere",
+    "tenant.validation_failed": "tenant_missing",
+    "redirect_uri.validation_failed": "redirect_uri_taken",
     "organization.insufficient_permissions": "role_insufficient",
     "founder.insufficient_permissions": "role_insufficient",
     "owner.sso_provider_disabled": "own_provider_disabled",
     "invited.over_email_send_rate_limit": "invitation_rate_limit",
     "invitations.over_email_send_rate_limit": "invitation_rate_limit",
 }
+# Values of errors that people compare with what they have set.
+_TECHNICAL = {"name", "place", "issuer"}
 _FORM_TYPES = {FORM, "multipart/form-data"}
 _OPENING_METHODS = ("GET", "HEAD")
 
@@ -153,6 +162,8 @@ def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     name = forms.signed_value("error_code")
     if not name:
         return None
+    if cause := _cause_of_refusal():
+        return {"text": cause, "reason": _for_developer(forms.signed_value("reason"))}
     if name == "otp_expired":
         return {"text": text("welcome", name)}
     if name.endswith("_send_rate_limit") and not wait:
@@ -162,6 +173,15 @@ def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     text_name = name if has_text("errors", name) and not is_limit else "other"
     message = text("errors", text_name, request_id=_id_line(g.request_id), wait=wait)
     return {"text": message, "reason": _for_developer(forms.signed_value("reason"))}
+
+
+def _cause_of_refusal() -> Markup | None:
+    """Return what a redirect says about a sign-in that a customer's provider has spoilt, if it does."""
+    name = f"{forms.signed_value('reader')}_{forms.signed_value('cause')}"
+    if not has_text("single_sign_on", name):
+        return None
+    named, by = address(forms.signed_value("named")), application(forms.signed_value("by"))
+    return text("single_sign_on", name, named=named, by=by)
 
 
 def why_ended() -> Mapping[str, Any] | None:
@@ -195,6 +215,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         "most": error.values.get("most"),
         "request_id": _id_line(g.request_id),
     }
+    values |= {name: code(error.values[name]) for name in _TECHNICAL & error.values.keys()}
     message: str = text("errors", _name_of_text(exception, error, field, limit_text), **values)
     if error.error_code == "hook_refused":
         # The page escapes the message of a hook, which is not `Markup`.
@@ -202,6 +223,11 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(message, field, status, error.headers, error.error_code)
+
+
+def code(value: str) -> Markup:
+    """Return a name or URL for texts, as it is typed elsewhere."""
+    return Markup('<code translate="no">{}</code>').format(value)
 
 
 def _id_line(id: str) -> Markup:

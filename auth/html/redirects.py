@@ -197,7 +197,8 @@ def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Respo
         goes_on = ending.is_signed_in and _is_page(ending.url, "sign-in")
         next_url = destination_of(ending.url).next_url() if goes_on else None
         shown = {"error_code": refusal.key} if refusal.key in _SHOWN_BY_KEY else code
-        return redirect(with_query(next_url or ending.url, forms.signed_query(**shown, **reason)))
+        cause = refusal.values if "cause" in refusal.values else {}
+        return redirect(with_query(next_url or ending.url, forms.signed_query(**shown, **reason, **cause)))
     return ending.redirect_with({"error": error, **code, "error_description": refusal.msg})
 
 

@@ -7,6 +7,7 @@ The provider of an identity signs in the user who has its subject: a constraint 
 from collections.abc import Collection, Mapping
 from typing import Literal, Protocol
 
+from auth.rules.organizations import OWNER, Role
 from auth.rules.refusals import Refusal
 from auth.rules.users import Person, User
 
@@ -47,6 +48,15 @@ def refusal_of_customer(
     if provider is None or not (provider.enabled or (is_tried and not provider.is_blocked)):
         return "sso_provider_disabled"
     return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
+
+
+def reader_of_cause(*, role: Role, is_signed: bool) -> Literal["owner", "employee"] | None:
+    """Who is told why a customer's provider signed nobody in: an owner who tries it (`role`) in any case,
+    others only what is wrong with an identity that the provider has signed.
+    """
+    if role == OWNER:
+        return "owner"
+    return "employee" if is_signed else None
 
 
 def refusal_of_customers_user(

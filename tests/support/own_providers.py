@@ -113,7 +113,7 @@ def browse(client: Any) -> Callable[[Any], Visitor]:
 
 @pytest.fixture
 def press(browse: Callable[[Any], Visitor], provider: str) -> Callable[..., Visitor]:
-    """Return a browser in which a person has pressed a button of the provider's, by default *Try it*."""
+    """Return a browser in which a person has pressed a button of the provider's, by default *Test sign-in*."""
 
     def press(person: Any, act: str = "try", visitor: Visitor | None = None) -> Visitor:
         visitor, path = visitor or browse(person), page_of_press(act, provider)

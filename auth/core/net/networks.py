@@ -13,6 +13,8 @@ _FORBIDDEN_RANGES = (
     " fd20:ce::254/128 fd00:42::42/128 fd00:c1::a9fe:a9fe/128 fd00:a9fe:a9fe::1/128"
 )
 _FORBIDDEN = [ipaddress.ip_network(network) for network in _FORBIDDEN_RANGES.split()]
+# Zones of networks at home and in companies.
+_PRIVATE_ZONES = (".local", ".internal", ".intranet", ".lan", ".corp", ".home", ".private", ".home.arpa")
 # IPv6 prefixes with an IPv4 address in the last 32 bits (RFC 2765, RFC 6052, RFC 8215).
 _IPV4_PREFIXES = [
     ipaddress.IPv6Network(network)
@@ -40,6 +42,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def is_public_name(host: str) -> bool:
+    """Whether a name, which is no address, may be one of the public DNS (RFC 6762, RFC 8375)."""
+    is_name = "." in host.strip(".") and parse(host) is None
+    return is_name and not is_loopback(host) and not host.rstrip(".").endswith(_PRIVATE_ZONES)
 
 
 def reach(address: str) -> str:

@@ -23,7 +23,7 @@ from auth.core.logs import ThrottledLog
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.redirects import origin
 from auth.core.net.sockets import Deadline
-from auth.core.providers import ProviderError, ProviderUnavailable, said
+from auth.core.providers import CAUSES_OF_TOKENS, ProviderError, ProviderUnavailable, said
 from auth.core.providers.id_tokens import IdTokens, is_date
 from auth.core.settings.presets import GENERIC, PRESETS, Preset
 from auth.core.settings.providers import ProviderSettings
@@ -176,12 +176,13 @@ class Provider:
             self.log_failure(str(error))
             raise
         except _FAILURES as error:
-            reason = type(error).__name__
+            reason, cause = type(error).__name__, None
             if isinstance(error, OAuthError):
                 reason = said(error.error, error.description, self._settings.client_secret)
+                cause = CAUSES_OF_TOKENS.get(str(error.error))
             reason += " at the token or userinfo endpoint"
             self.log_failure(reason)
-            raise ProviderError(reason) from error
+            raise ProviderError(reason, cause) from error
 
     def _session(self) -> _ProviderSession:
         settings, method = self._settings, self._preset.auth_method

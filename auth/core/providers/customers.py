@@ -31,6 +31,11 @@ def in_one_spelling(issuer: str) -> str:
     return issuer.rstrip("/")
 
 
+def typed_issuer(text: str) -> str:
+    """Return an issuer without what people copy with it: spaces, and the path of its document."""
+    return text.strip().partition("/.well-known/")[0]
+
+
 def redirect_uri(base_url: str, id: str) -> str:
     """Return the redirect URI of a provider. Each has its own, so that a code goes only to the provider that
     made it.
@@ -89,15 +94,18 @@ class CustomerProvider(Provider):
 
     def _identity(self, info: Any) -> ExternalIdentity:
         verified = info.get("email_verified", True)
-        if verified is not True and verified != "true":
-            raise ProviderError("it says that the email is not verified")
         identity = super()._identity({**info, "email_verified": True})
-        domain = (identity.email or "").rpartition("@")[2]
+        if not identity.email:
+            raise ProviderError("it has no email", "email_missing")
+        if verified is not True and verified != "true":
+            raise ProviderError("it says that the email is not verified", "email_unverified")
+        domain = identity.email.rpartition("@")[2]
         if domain not in self.domains:
-            raise ProviderError("its email is not of the domains of this provider")
+            reason = "its email is not of the domains of this provider"
+            raise ProviderError(reason, "email_elsewhere", domain)
         # 0.5.1 stored any spelling.
         if in_one_spelling(self._preset.issuer) == _GOOGLE and info.get("hd") != domain:
-            raise ProviderError("its hd is not the domain of the email")
+            raise ProviderError("its hd is not the domain of the email", "workspace_elsewhere", domain)
         data = {**identity.row["identity_data"], "provider_name": self.title}
         mapped: dict[str, Any] = {
             name: value

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -16,7 +16,8 @@ from joserfc.jwk import KeySet
 from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
 
 from auth.core.net.bounded_http import BoundedSession
-from auth.core.providers import ProviderError, ProviderUnavailable
+from auth.core.net.networks import is_public_name
+from auth.core.providers import Cause, ProviderError, ProviderUnavailable
 from auth.core.tokens.jws import END_OF_CALENDAR
 
 T = TypeVar("T")
@@ -36,7 +37,23 @@ _PUBLIC_MEMBERS = ("kty", "use", "key_ops", "alg", "kid", "crv", "x", "y", "n", 
 _MOST_KEYS = 30
 _LONGEST_MEMBER = 1400  # characters: an RSA modulus of 8,192 bits
 _LONGEST_URL = 2048
+_LONGEST_NAMED = 200  # characters of an issuer
 _CHARACTERS = re.compile(r"[!-~]+")
+
+
+class _Failure(NamedTuple):
+    """The parameters of a `ProviderUnavailable`."""
+
+    message: str
+    cause: Cause | None = None
+    named: str = ""
+
+    @classmethod
+    def of(cls, error: ProviderUnavailable) -> "_Failure":
+        return cls(str(error), error.cause, error.named)
+
+
+_NOT_FETCHED = (_Failure(""), 0.0)
 
 
 class IdTokens:
@@ -140,7 +157,7 @@ class IdTokens:
         with self._lock:
             if time.monotonic() - self._keys_asked_at < _ROTATION_PAUSE:
                 return False
-            self._cache[url] = (self._cache.get(url, ("", 0.0))[0], 0.0)
+            self._cache[url] = (self._cache.get(url, _NOT_FETCHED)[0], 0.0)
             return True
 
     def _discovered(self) -> dict[str, Any]:
@@ -148,16 +165,17 @@ class IdTokens:
 
     def _cached(self, url: str, fetch: Callable[[str], T]) -> T:
         with self._lock:
-            value, expires_at = self._cache.get(url, ("", 0.0))
+            value, expires_at = self._cache.get(url, _NOT_FETCHED)
             if time.monotonic() >= expires_at:
                 try:
                     value, ttl = fetch(url), _CACHED_FOR
                 except ProviderUnavailable as error:
                     # Not every request must wait for a silent issuer until its deadline.
-                    value, ttl = (str(error), _FAILED_FOR) if isinstance(value, str) else (value, _CACHED_FOR)
+                    has_failed = isinstance(value, _Failure)
+                    value, ttl = (_Failure.of(error), _FAILED_FOR) if has_failed else (value, _CACHED_FOR)
                 self._cache[url] = (value, time.monotonic() + ttl)
-        if isinstance(value, str):
-            raise ProviderUnavailable(value)
+        if isinstance(value, _Failure):
+            raise ProviderUnavailable(*value)
         return value
 
     def _fetch_metadata(self, url: str) -> dict[str, Any]:
@@ -166,7 +184,9 @@ class IdTokens:
         # Azure's document for all tenants has a placeholder for the tenant.
         is_of_all = not self._has_one_tenant and isinstance(issuer, str) and _TENANT in issuer
         if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and not is_of_all):
-            raise ProviderUnavailable("the discovery document is another issuer's")
+            named = issuer if isinstance(issuer, str) and _may_be_named(issuer) else ""
+            cause: Cause | None = "issuer_elsewhere" if named else None
+            raise ProviderUnavailable("the discovery document is another issuer's", cause, named)
         return {name: value for name, value in metadata.items() if _may_be_read(value, _LONGEST_URL)}
 
     def _fetch_keys(self, url: str) -> KeySet:
@@ -200,6 +220,13 @@ def _is_well_formed(url: str) -> bool:
         return _CHARACTERS.fullmatch(url) is not None and urlsplit(url).port != 0
     except ValueError:
         return False
+
+
+def _may_be_named(issuer: str) -> bool:
+    """Whether an owner may read the issuer of a foreign document: a public https URL."""
+    if len(issuer) > _LONGEST_NAMED or not issuer.startswith("https://") or not _is_well_formed(issuer):
+        return False
+    return is_public_name(urlsplit(issuer).hostname or "")
 
 
 def _may_be_read(value: object, most: int) -> bool:

@@ -46,8 +46,7 @@ def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
     organization = access.admit(asked, organization, OWNER)
     here = {"organization_id": organization.id, "domain": _of_path(domain)}
     row = found(queries.select_domain(asked.db, **here), "domain_not_found")
-    if not organizations.is_proof_of_domain(text_records.of_domain(here["domain"]) or (), row.token):
-        raise ApiError("domain_not_proved")
+    _check_record(here["domain"], row.token)
     with access.refusing_taken(ApiError("conflict", what="domain")), access.begin(asked) as act:
         facts, _ = access.lock(asked, act, organization)
         present = found(queries.select_domain(act, **here), "domain_not_found")
@@ -59,6 +58,25 @@ def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
         if present.proved_at is None:
             record(act, "domain_proved", facts, domain=here["domain"])
     return _object(asked, organization.id, here["domain"])
+
+
+def _check_record(domain: str, token: str) -> None:
+    """Refuse a domain whose record does not prove it, and say what there is instead."""
+    lookups, name = text_records.Lookups(), text_records.name_of(domain)
+    records = lookups.at(name)
+    if records is None:
+        details = f"the name servers of {domain} do not answer"
+        raise ApiError("unanswered.domain_not_proved", details, name=name)
+    if organizations.is_proof_of_domain(records, token):
+        return
+    for place in text_records.wrong_names_of(domain):
+        if organizations.is_proof_of_domain(lookups.at(place) or (), token):
+            details = f"the TXT record is at {place}; move it to {name}"
+            raise ApiError("misplaced.domain_not_proved", details, name=name, place=place)
+    if records:
+        details = f"the TXT record at {name} has another value"
+        raise ApiError("other.domain_not_proved", details, name=name)
+    raise ApiError("absent.domain_not_proved", f"there is no TXT record at {name}", name=name)
 
 
 def forget(asked: Asked, organization: VisibleOrganization, domain: str, body: JsonObject) -> None:

@@ -1,9 +1,13 @@
-"""The sign-in of an organization on our pages: domains, providers, *Try it*, *On*, and the requirement."""
+"""Single sign-on of an organization on our pages: domains, providers, their test, and the requirement."""
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response
+from markupsafe import Markup
 from marshmallow.validate import Length
 
 from auth.core.text.names import PREFIX
@@ -12,7 +16,7 @@ from auth.extensions.organizations.pages import PATH, changing, form_page, hidin
 from auth.extensions.organizations.sign_in_routes import ORGANIZATION_PROVIDER_CHANGE, NewOrganizationProvider
 from auth.flows.admin import providers
 from auth.flows.sign_in.oauth import provider_named
-from auth.html.page import redirect_to_own
+from auth.html.page import address, redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
 from auth.html.providers import begin_for_caller
 from auth.html.redirects import Destination
@@ -20,7 +24,7 @@ from auth.rules.organizations import OWNER
 from auth.web import Level, fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.input import check, read_form
 from auth.web.schemas import Input
 from sql import queries
@@ -36,27 +40,71 @@ _ChangeForm = Input.of(
     # A provider signs in users of its domains alone.
     domains=fields.TypedItems(required=True, validate=Length(min=1)),
 )
-_ConnectForm = _ChangeForm.of(issuer=fields.TypedText(load_default=""))
+_ConnectForm = _ChangeForm.of(
+    issuer=fields.TypedText(load_default=""),
+    redirect_uri=fields.TypedText(load_default=""),
+)
 _RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
 _ACTS = ("try", "on", "off", "delete")
 
 
+class Product(NamedTuple):
+    """What an organization has as its OpenID provider, with how its issuer looks, or the issuer itself."""
+
+    title: str
+    placeholder: str
+    issuer: str = ""
+
+
+_PRODUCTS = {
+    "entra": Product("Microsoft Entra", "https://login.microsoftonline.com/TENANT-ID/v2.0"),
+    "okta": Product("Okta", "https://YOUR-ORG.okta.com"),
+    "google": Product("Google Workspace", "", "https://accounts.google.com"),
+    "keycloak": Product("Keycloak", "https://keycloak.acme.example/realms/REALM"),
+    "other": Product("", "https://login.acme.example"),
+}
+
+
+class Step(NamedTuple):
+    """What an owner does next, with the domain or the id of the provider: it has the primary button."""
+
+    name: Literal["domain", "record", "connect", "test", "on", "done"]
+    of: str = ""
+
+
+def _next_step(domains: Sequence[Mapping[str, Any]], providers: Sequence[Mapping[str, Any]]) -> Step:
+    pending = next((each for each in providers if not (each["enabled"] or each.get("is_blocked"))), None)
+    if pending:
+        return Step("on" if pending.get("tried_at") and pending["is_mine"] else "test", pending["id"])
+    if any(each["enabled"] for each in providers):
+        return Step("done")
+    if not domains:
+        return Step("domain")
+    if not any(each.get("proved_at") for each in domains):
+        return Step("record", domains[0]["domain"])
+    return Step("connect")
+
+
 @blueprint.get("/account/organizations/<slug>/sign-in")
 @showing(Level.AAL2)
-def show_sign_in(slug: str, problem: Problem | None = None, **_domain: str) -> Response:
+def show_sign_in(slug: str, problem: Problem | None = None, domain: str = "") -> Response:
+    """Show the steps to single sign-on. The `problem` may be about the record of a `domain`."""
     asked = current_asked()
     organization = access.find_admitted(asked, slug, OWNER)
-    rows = queries.list_domains(latchkey.db, organization_id=organization.id)
-    lists = {
-        "domains": json.loads(rows.domains),
-        "providers": [
-            each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers}
-            for each in sign_in.listed(asked, organization)
-        ],
-    }
+    domains = json.loads(queries.list_domains(latchkey.db, organization_id=organization.id).domains)
+    listed = [
+        each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers, "at": _at(each["domains"])}
+        for each in sign_in.listed(asked, organization)
+    ]
+    values = {"domains": domains, "providers": listed, "step": _next_step(domains, listed), "checked": domain}
     return form_page(
-        "sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **lists
+        "sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **values
     )
+
+
+def _at(domains: Iterable[str]) -> Markup:
+    """Return the domains of a provider for a sentence."""
+    return Markup(", ").join(address(each) for each in domains)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
@@ -96,16 +144,27 @@ def submit_removal_of_domain(slug: str, domain: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/sign-in/new")
 @showing(Level.PROOF)
-def show_connect(slug: str, problem: Problem | None = None) -> Response:
+def show_products(slug: str) -> Response:
     organization = access.find_admitted(current_asked(), slug, OWNER)
     access.require_proof(current_asked(), organization)
+    return form_page("products", organization, None, products=_PRODUCTS)
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/new/<at>")
+@showing(Level.PROOF)
+def show_connect(slug: str, at: str, problem: Problem | None = None) -> Response:
+    """Show how to register this service `at` a product, and the form for what comes of it."""
+    asked, product = current_asked(), found(_PRODUCTS.get(at), "not_found")
+    organization = access.find_admitted(asked, slug, OWNER)
+    access.require_proof(asked, organization)
     proved = queries.list_proved_domains(latchkey.db, organization_id=organization.id).domains
-    return form_page("provider", organization, problem, provider=None, proved=proved)
+    values = {"at": at, "product": product, "redirect_uri": sign_in.next_redirect_uri(asked, organization)}
+    return form_page("connect", organization, problem, proved=proved, **values)
 
 
-@blueprint.post("/account/organizations/<slug>/sign-in/new")
+@blueprint.post("/account/organizations/<slug>/sign-in/new/<at>")
 @changing("change_sign_in", shown=show_connect, level=Level.PROOF)
-def submit_connect(slug: str) -> Response:
+def submit_connect(slug: str, at: str) -> Response:
     asked, form = current_asked(), read_form(_ConnectForm)
     body = check(NewOrganizationProvider, {name: value for name, value in form.items() if value})
     sign_in.connect(asked, access.find(asked, slug), body)
@@ -119,7 +178,7 @@ def show_change(slug: str, provider: str, problem: Problem | None = None) -> Res
     organization = access.find_admitted(asked, slug, OWNER)
     object = sign_in.shown(asked, organization, provider)
     access.require_proof(asked, organization)
-    return form_page("provider", organization, problem, provider=object)
+    return form_page("change_provider", organization, problem, provider=object)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/change")
@@ -162,7 +221,8 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     organization = access.find_admitted(asked, slug, OWNER)
     object = sign_in.shown(asked, organization, provider)
     access.require_proof(asked, organization)
-    return form_page("provider_act", organization, problem, provider=object, doing=act)
+    values = {"doing": act, "host": urlsplit(object["issuer"]).netloc, "at": _at(object["domains"])}
+    return form_page("provider_act", organization, problem, provider=object, **values)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")

@@ -128,7 +128,7 @@ def callback(name: str | None = None) -> Response:
             raise
         if error.key == "user_sso_conflict" and identity and latchkey.redirects.is_own_page(ending.url):
             return providers.redirect_to_own_way(ending, identity.email)
-        return providers.redirect_with_refusal(ending, error)
+        return providers.redirect_with_refusal(ending, oauth.explained(asked, flow, error))
 
 
 @takes_tokens

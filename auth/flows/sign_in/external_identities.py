@@ -216,7 +216,8 @@ def _user_of(
     is_tried = False
     if initiator and provider:
         if person is None or person.id != initiator.user_id:
-            return ApiError("pressed.user_sso_conflict")
+            told = identity.told_email or ""
+            return ApiError("pressed.user_sso_conflict", cause="user_elsewhere", named=told)
         # The session may have ended since, such as a thief's by a new password.
         if end := end_of_session(person, facts.own_session_of(person), asked.policy):
             return ApiError(end)

@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from auth.core import constants
 from auth.core.json_bodies import JsonObject
-from auth.core.providers import ProviderError
+from auth.core.providers import CAUSES_OF_IDENTITY, ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.settings.presets import ALIASES
 from auth.core.text import names
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
+from auth.rules import identities
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Database, Runner, Transaction, queries
@@ -132,7 +133,9 @@ def identify(
     if "error" in query or "code" not in query:
         refusal = ProviderRefusal(provider.error_of(query))
         # A refusal of the user is no failure of the provider.
-        if refusal.error != "access_denied":
+        if refusal.error == "access_denied":
+            refusal.values = {"cause": "access_denied"}
+        else:
             refusal.details = said(query.get("error"), query.get("error_description")) or "no code"
             provider.log_failure(refusal.details)
         raise refusal
@@ -142,4 +145,27 @@ def identify(
     except CannotOpen:
         raise ApiError("bad_oauth_state") from None
     except ProviderError as error:
-        raise ApiError("bad_oauth_callback", str(error)) from None
+        cause = error.cause or ""
+        raise ApiError("bad_oauth_callback", str(error), cause=cause, named=error.named) from None
+
+
+def explained(asked: Asked, flow: "queries.SpendOauthFlow", refusal: ApiError) -> ApiError:
+    """Return the refusal of a callback with its cause, if the browser's user is told it, and note it for the
+    log of the provider's organization.
+    """
+    values, refusal.values = refusal.values, {}
+    cause, initiator = values.get("cause"), initiator_of(flow)
+    if not flow.provider.startswith(PREFIX) or not (cause or initiator):
+        return refusal
+    id, user_id = flow.provider.removeprefix(PREFIX), initiator and initiator.user_id
+    row = queries.select_organization_of_provider(asked.db, provider_id=id, user_id=user_id)
+    reader = row and identities.reader_of_cause(role=row.role, is_signed=cause in CAUSES_OF_IDENTITY)
+    if row is None or reader is None:
+        return refusal
+    asked.noted.note(user_id=user_id, provider=flow.provider)
+    if row.organization_id:
+        asked.note_details(organization={"id": row.organization_id, "slug": row.slug})
+    if cause:
+        asked.note_details(because=cause)
+        refusal.values = {**values, "reader": reader, "by": row.name}
+    return refusal

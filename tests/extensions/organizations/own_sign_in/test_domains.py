@@ -1,9 +1,11 @@
 """Domains of organizations: a TXT record proves one, and one organization has it at a time (rule 50)."""
 
 import re
+import time
 
 import pytest
 
+from auth.core.net import text_records
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
 from tests.support.own_providers import DOMAIN, PATH, SignIn
 from tests.support.pages import words
@@ -23,7 +25,8 @@ def test_record_proves_a_domain_which_the_audit_log_says(sign_in, owner, acme, d
     assert record == {"domain": DOMAIN, "name": f"_latchkey.{DOMAIN}", "value": ANYTHING}
     assert re.fullmatch("latchkey=[0-9a-f]{32}", record["value"])
     assert sign_in.name(DOMAIN) == record
-    assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved")
+    details = f"there is no TXT record at _latchkey.{DOMAIN}"
+    assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved", details=details)
     expected = record | {"proved_at": A_TIMESTAMP, "checked_at": A_TIMESTAMP}
     response = sign_in.prove(DOMAIN)
     assert (response.status_code, response.json) == (200, expected)
@@ -37,7 +40,8 @@ def test_record_proves_a_domain_which_the_audit_log_says(sign_in, owner, acme, d
 def test_another_text_proves_nothing(sign_in, owner, acme, names, text):
     record = sign_in.name(DOMAIN)
     names.texts[record["name"]] = text.format(token=record["value"].removeprefix("latchkey="))
-    assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved")
+    details = f"the TXT record at _latchkey.{DOMAIN} has another value"
+    assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved", details=details)
     assert "proved_at" not in owner.get(f"{acme}/domains").json["domains"][0]
 
 
@@ -45,7 +49,72 @@ def test_record_of_another_organization_proves_nothing(sign_in, rival, names):
     record, other = sign_in.name(DOMAIN), rival.name(DOMAIN)
     assert record["value"] != other["value"]
     names.texts[record["name"]] = record["value"]
-    assert_error(rival.owner.post(f"{rival.path}/domains/{DOMAIN}"), 422, "domain_not_proved")
+    refused = rival.owner.post(f"{rival.path}/domains/{DOMAIN}")
+    details = f"the TXT record at _latchkey.{DOMAIN} has another value"
+    assert_error(refused, 422, "domain_not_proved", details=details)
+
+
+@pytest.mark.parametrize("place", [DOMAIN, f"_latchkey.{DOMAIN}.{DOMAIN}"])
+def test_record_at_a_wrong_name_proves_nothing_and_says_where_to_move_it(sign_in, names, database, place):
+    record = sign_in.name(DOMAIN)
+    names.texts[place] = record["value"]
+    refused = sign_in.owner.post(f"{sign_in.path}/domains/{DOMAIN}")
+    details = f"the TXT record is at {place}; move it to {record['name']}"
+    assert_error(refused, 422, "domain_not_proved", details=details)
+    names.texts[place] = "latchkey=of-somebody-else"
+    refused = sign_in.owner.post(f"{sign_in.path}/domains/{DOMAIN}")
+    details = f"there is no TXT record at {record['name']}"
+    assert_error(refused, 422, "domain_not_proved", details=details)
+    assert database.count("organization_domains", "proved_at IS NOT NULL") == 0
+
+
+def test_name_server_that_does_not_answer_is_asked_once(sign_in, names, monkeypatch):
+    monkeypatch.setattr(text_records, "_DEADLINE", 0.2)
+    record = sign_in.name(DOMAIN)
+    names.silent.add(record["name"])
+    refused = sign_in.owner.post(f"{sign_in.path}/domains/{DOMAIN}")
+    details = f"the name servers of {DOMAIN} do not answer"
+    assert_error(refused, 422, "domain_not_proved", details=details)
+
+
+def test_silence_at_the_other_names_does_not_outlast_the_deadline(sign_in, names, monkeypatch):
+    monkeypatch.setattr(text_records, "_DEADLINE", 0.3)
+    record = sign_in.name(DOMAIN)
+    names.silent |= {DOMAIN, f"_latchkey.{DOMAIN}.{DOMAIN}"}
+    began = time.monotonic()
+    refused = sign_in.owner.post(f"{sign_in.path}/domains/{DOMAIN}")
+    assert time.monotonic() - began < 2
+    details = f"there is no TXT record at {record['name']}"
+    assert_error(refused, 422, "domain_not_proved", details=details)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "https://acme.example/",
+        "https://www.Acme.example/about?us=1#team",
+        "http://acme.example:8080",
+        "@acme.example",
+        "bob@acme.example",
+        "  ACME.example. ",
+    ],
+)
+def test_domain_is_understood_as_people_type_it(sign_in, owner, acme, typed):
+    assert sign_in.name(typed)["domain"] == "acme.example"
+    assert [each["domain"] for each in owner.get(f"{acme}/domains").json["domains"]] == ["acme.example"]
+
+
+def test_check_of_a_verified_domain_says_so_while_its_record_is_there(sign_in, names, browse, alice):
+    assert sign_in.prove(DOMAIN).status_code == 200
+    visitor, path = browse(alice), f"{PATH[1:]}/sign-in"
+    visitor.visit(f"/{path}")
+    page = visitor.press(f"{path}/domains/{DOMAIN}")
+    assert (page.status, "The domain has been verified." in words(page)) == (200, True)
+    names.texts.clear()
+    page = visitor.press(f"{path}/domains/{DOMAIN}")
+    assert page.status == 422
+    assert f"There’s no TXT record at _latchkey.{DOMAIN} yet." in words(page)
+    assert "isn’t verified" not in words(page)
 
 
 def test_second_customer_gets_a_conflict_even_with_the_record(sign_in, rival, client, service_role):

@@ -36,6 +36,7 @@ def ids(sign_in, customers, acme):
         "slug": "acme",
         "domain": DOMAIN,
         "provider": response.json["id"],
+        "at": "other",
     }
 
 
@@ -53,7 +54,7 @@ def test_every_door_opens_to_owners_alone(service, ids, join, acme, bob, client,
         doors(routes(service.app), "sign_in_routes"),
         doors(page_routes(service.app), "sign_in_pages"),
     )
-    assert (len(api), len(pages)) == (9, 13)
+    assert (len(api), len(pages)) == (9, 14)
     for method, path in api:
         body = next((body for end, body in BODIES.items() if path.endswith(end)), None)
         options = {} if method == "get" or body is None else {"json": body}

@@ -323,7 +323,7 @@ class TestDisabledByTheOperator:
         visitor, path = browse(alice), f"{PATH}/sign-in/domains/{DOMAIN}/remove"
         visitor.visit(path)
         visitor.press(path[1:])
-        assert "turned this provider off" in words(visitor.page)
+        assert "turned this identity provider off" in words(visitor.page)
         sign_in.owner = session
         assert_error(sign_in.connect(customers.acme), 400, "conflict", "Another provider has this domain")
         assert database.everything(*tables) == before
@@ -342,7 +342,9 @@ class TestDisabledByTheOperator:
         assert f"providers/{provider}" not in page.text
         for action in ("try", "on", "delete"):
             result = press(alice, action, visitor).page
-            assert (result.status, "turned this provider off" in words(result)) == (403, True), action
+            assert (result.status, "turned this identity provider off" in words(result)) == (403, True), (
+                action
+            )
         assert database.count("oauth_flows") == 0
         assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
 
@@ -441,7 +443,7 @@ class TestOthers:
                 rival.owner.delete(path, json={}),
             ):
                 assert_error(response, 404, "custom_provider_not_found")
-        assert rival.owner.get(f"{rival.path}/providers").json == {"providers": []}
+        assert rival.owner.get(f"{rival.path}/providers").json["providers"] == []
         assert database.everything("identity_providers", "identity_provider_domains") == before
 
     def test_members_and_strangers_see_no_provider(self, acme, provider, join, bob, mallory, client):

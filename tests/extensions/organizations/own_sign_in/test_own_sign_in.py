@@ -1,4 +1,4 @@
-"""Signing in with an organization's own provider: *Try it*, *On*, the requirement, and who joins."""
+"""Signing in with an organization's own provider: *Test sign-in*, *On*, the requirement, and who joins."""
 
 import pytest
 

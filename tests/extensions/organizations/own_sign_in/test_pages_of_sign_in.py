@@ -48,10 +48,10 @@ def test_domain_of_another_organization_is_refused_with_the_reason(
     ("field", "value", "message"),
     [
         ("name", "n" * 41, "Use 1 to 40 visible characters."),
-        ("client_id", "acme idp", "Copy the client ID from your provider"),
-        ("client_id", " ", "Copy the client ID from your provider"),
-        ("client_secret", "gehëim", "Copy the client secret from your provider"),
-        ("client_secret", " ", "Copy the client secret from your provider"),
+        ("client_id", "acme idp", "Copy the client ID from your identity provider"),
+        ("client_id", " ", "Copy the client ID from your identity provider"),
+        ("client_secret", "gehëim", "Copy the client secret from your identity provider"),
+        ("client_secret", " ", "Copy the client secret from your identity provider"),
         ("issuer", "ftp://login.acme.example", "We can’t use this issuer."),
         ("issuer", "http://127.0.0.1:9", "We can’t use this issuer."),
         ("issuer", "https://accounts.google.com", "We can’t use this issuer."),
@@ -68,8 +68,8 @@ def test_provider_that_cannot_be_connected_keeps_what_was_typed(
     body = customers.acme.body()
     fields = {name: body[name] for name in ("issuer", "client_id", "client_secret")}
     fields |= {"name": "Acme-Idp", "domains": DOMAIN, "member_role": "member", field: value}
-    visitor.visit(f"{SIGN_IN}/new")
-    page = visitor.press("sign-in/new", **fields)
+    visitor.visit(f"{SIGN_IN}/new/other")
+    page = visitor.press("sign-in/new/other", **fields)
     assert page.status >= 400
     assert message in words(page)
     for text in fields.values():
@@ -85,7 +85,7 @@ def test_page_changes_a_provider_and_keeps_the_secret_that_it_does_not_show(
     page = visitor.visit(path)
     assert customers.acme.provider.client_secret not in page.text
     page = visitor.press(path[1:], name="Renamed", member_role="billing")
-    assert "The provider has been changed." in words(page)
+    assert "The identity provider has been changed." in words(page)
     row = database.one("SELECT name, member_role, client_secret FROM identity_providers")
     assert (row.name, row.member_role, bytes(row.client_secret)) == ("Renamed", "billing", bytes(secret))
     visitor.visit(path)
@@ -157,5 +157,5 @@ def test_proof_leads_to_no_page_beside_those_of_the_organization(visitor, path):
 
 
 def test_browser_fills_no_password_of_the_owner_in_as_the_client_secret(visitor, database):
-    page = visitor.visit(f"{SIGN_IN}/new")
+    page = visitor.visit(f"{SIGN_IN}/new/other")
     assert 'name="client_secret" type="password" autocomplete="new-password"' in page.text

@@ -1,4 +1,4 @@
-"""A press of *Try it* or *Move*: it lets the issuer in by its own flow, and by nothing else."""
+"""A press of *Test sign-in* or *Move*: it lets the issuer in by its own flow, and by nothing else."""
 
 import pytest
 

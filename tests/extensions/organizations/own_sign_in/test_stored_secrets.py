@@ -65,7 +65,7 @@ def test_page_asks_for_the_secret_of_another_client(provider, browse, alice, cus
     before = database.everything("identity_providers")
     visitor.visit(f"/{path}")
     page = visitor.press(path, client_id="website", client_secret="", **fields)
-    assert (page.status, "Copy the client secret from your provider" in words(page)) == (400, True)
+    assert (page.status, "Copy the client secret from your identity provider" in words(page)) == (400, True)
     assert database.everything("identity_providers") == before
     visitor.press(path, client_id="website", client_secret="another", **fields)
     assert database.value("SELECT client_id FROM identity_providers") == "website"

@@ -111,7 +111,7 @@ def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
     outcomes, _ = by_kind(run("import", file))
     assert "client secret" not in outcomes[provider]["reason"]
     assert database.value("SELECT is_on FROM identity_providers") is False
-    press(alice, "on", press(alice))  # in the session of *Try it*
+    press(alice, "on", press(alice))  # in the session of *Test sign-in*
     assert database.value("SELECT is_on FROM identity_providers") is True
 
 
