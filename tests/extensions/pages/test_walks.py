@@ -200,7 +200,7 @@ def by_own_provider(page_client, database, company, names):
     page_client.visit(path)
     page_client.press("sign-in/domains", domain="example.com")
     page_client.press("sign-in/domains/example.com")
-    page_client.shows("domain, no record", "we can’t see its TXT record")
+    page_client.shows("domain, no record", "There’s no TXT record at")
     token = database.value("SELECT token FROM organization_domains")
     names.texts["_latchkey.example.com"] = f"latchkey={token}"
     page_client.press("sign-in/domains/example.com")
