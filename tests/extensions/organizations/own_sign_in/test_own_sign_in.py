@@ -40,7 +40,7 @@ class TestTryIt:
         before = database.count("sessions")
         visitor = press(alice)
         assert "error_code=pressed.user_sso_conflict" in visitor.page.url
-        assert "Someone else is signed in at your company." in words(visitor.page)
+        assert "which isn’t your account here" in words(visitor.page)
         assert database.count("sessions") == before + 1  # that of her browser
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
         assert database.value("SELECT tried_at FROM identity_providers") is None
