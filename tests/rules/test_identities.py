@@ -7,6 +7,7 @@ import pytest
 from auth.rules.identities import (
     problem_of_key,
     problem_without_secret,
+    reader_of_cause,
     refusal_of_customer,
     refusal_of_customers_user,
     refusal_of_key,
@@ -150,3 +151,18 @@ def test_user_unlinks_a_customer_after_leaving_in_a_session_that_it_did_not_open
 ):
     refusal = refusal_of_unlinking(has_left=has_left, is_own_session=is_own_session)
     assert refusal == ("customer.manual_linking_disabled" if is_refused else None)
+
+
+@pytest.mark.parametrize(
+    ("role", "is_signed", "reader"),
+    [
+        ("owner", False, "owner"),
+        ("owner", True, "owner"),
+        ("admin", True, "employee"),
+        ("member", False, None),
+        (None, True, "employee"),
+        (None, False, None),
+    ],
+)
+def test_owner_reads_why_a_test_failed_and_others_what_the_provider_has_signed(role, is_signed, reader):
+    assert reader_of_cause(role=role, is_signed=is_signed) == reader

@@ -44,6 +44,7 @@ NO_SENTENCE = re.compile(r"<|&\w+;|\bAUTH_|(?:^|\s)/\w|\w_\w|\{")
 NOT_SHOWN = (
     # They stand where the tour shows others of their kind.
     *(r"(errors|ended|done)\.\w+", r"(ago|wait)\.\w+|time\.of_day", r"api_keys\.(expired|used_today)"),
+    r"single_sign_on\.(owner|employee)_\w+",
     *(
         r"account\.(api_key|connected_state|not_connected|unconfirmed|unnamed_application)",
         r"removal\.(factor|last_factor)|second_step\.others(_text)?",
@@ -205,21 +206,21 @@ def by_own_provider(page_client, database, company, names):
     names.texts["_latchkey.example.com"] = f"latchkey={token}"
     page_client.press("sign-in/domains/example.com")
     page_client.shows("domain, proved", "The domain has been verified.")
-    page_client.visit(f"{path}/new")
+    page_client.visit(f"{path}/new/other")
     client = {"client_id": provider.client_id, "client_secret": provider.client_secret}
-    page_client.press("sign-in/new", issuer=provider.url, **client)
+    page_client.press("sign-in/new/other", issuer=provider.url, **client)
     id = database.value("SELECT id::text FROM identity_providers")
     page_client.visit(f"{path}/providers/{id}/change")
     page_client.press(f"providers/{id}/change", name="Acme")
-    page_client.shows("provider, changed", "The provider has been changed.")
+    page_client.shows("provider, changed", "The identity provider has been changed.")
     company.be("1", ALICE)
     page_client.visit(f"{path}/providers/{id}/try")
     page_client.press(f"providers/{id}/try")
-    page_client.shows("provider, tried", "Off. Tried: you can turn it on while signed in with it.")
+    page_client.shows("provider, tried", "Test passed. Turn it on for everyone at")
     page_client.visit(f"{path}/providers/{id}/on")
     page_client.shows("turn a provider on", "From now on")
     page_client.press(f"providers/{id}/on")
-    page_client.shows("provider, on", "The provider has been turned on.")
+    page_client.shows("provider, on", "Single sign\u2011on is on.")
     page_client.visit("/account/organizations/acme/leave")
     page_client.shows("leave, moved account", "will no longer open your account")
     database.run("UPDATE identities SET is_first_proof = true WHERE provider LIKE 'sso:%%'")

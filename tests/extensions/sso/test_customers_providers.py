@@ -201,7 +201,7 @@ class TestWhatIsRefused:
         response = sso.change(acme, issuer=globex.provider.url, client_secret=secret)
         assert_error(response, 400, "validation_failed", details=details)
 
-    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
+    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch, database):
         monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)
         response = sso.change(acme, issuer=f"{acme.provider.url}//")
         assert (response.status_code, response.json["issuer"]) == (200, acme.provider.url)
@@ -209,11 +209,25 @@ class TestWhatIsRefused:
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
         acme.be("1", "alice@acme.example", email_verified=True, hd="globex.example")
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
+        causes = database.all("SELECT details ->> 'because' FROM audit_log WHERE action = 'oauth_refused'")
+        assert {*causes} == {("workspace_elsewhere",)}
         acme.be("1", "alice@acme.example", email_verified=True, hd="acme.example")
         assert sso.signed_in(acme.identifier).claims["email"] == "alice@acme.example"
 
 
 class TestCommand:
+    def test_issuer_and_domain_are_understood_as_people_copy_them(self, sso, acme, tmp_path):
+        sso.delete(acme)
+        secret = tmp_path / "secret"
+        secret.write_text(acme.provider.client_secret)
+        issuer = f" {acme.provider.url}/.well-known/openid-configuration"
+        options = ["--issuer", issuer, "--client-id", acme.provider.client_id, "--secret-file", str(secret)]
+        options += ["--domain", "https://www.Acme.example/", "--domain", "bob@acme-staff.example"]
+        result = run_command(sso.app, "providers", "add", "acme-idp", *options)
+        assert result.exit_code == 0, result.output
+        assert f"issuer:       {acme.provider.url}\n" in result.output
+        assert "domains:      acme-staff.example, acme.example\n" in result.output
+
     def test_provider_is_added_listed_and_shown(self, sso, acme, tmp_path):
         sso.delete(acme)
         secret = tmp_path / "secret"
