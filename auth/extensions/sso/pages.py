@@ -17,7 +17,7 @@ from auth.flows.sign_in.waiting import typed_address
 from auth.html import form_schemas
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination, form_page
-from auth.html.page import application, redirect_to_own, text
+from auth.html.page import application, text
 from auth.html.problems import Problem, form, problem_of_redirect
 from auth.html.providers import begin_for_caller, begin_sign_in
 from auth.html.redirects import COMPANY
@@ -71,13 +71,16 @@ def submit_sign_in() -> Response:
 @signed_in(Level.PROOF)
 def show_account(problem: Problem | None = None) -> Response:
     """Ask the caller to move to the company's sign-in, or to sign in there again."""
-    asked, to = current_asked(), destination()
+    asked = current_asked()
     person = asked.live_caller()
     try:
         row = company.of_caller(asked, person)
     except ApiError as error:
-        goes_on = bool(to) or to.next is not None
-        return redirect_to_own(to.path("sign-in")) if goes_on else redirect_to_own("account", "", error.key)
+        # Not back at once: the page before may ask for the company's sign-in again.
+        is_of_administrator = error.error_code != "sso_provider_not_found"
+        reason = text("errors", "administrator_sso_conflict" if is_of_administrator else error.error_code)
+        account = person.email or person.phone or "…"
+        return form_page("company/none.html", COMPANY, status=404, reason=reason, account=account)
     if not row.is_linked:
         require(asked, company.MOVE)
     return form_page(

@@ -291,6 +291,11 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows(
         "account, provider of a former organization removed", "The account has been disconnected."
     )
+    database.run("UPDATE identity_providers SET is_on = false")
+    page_client.visit("/account/company")
+    page_client.shows(
+        "account, no company", "No company has connected the domain of your email address here."
+    )
 
 
 def test_every_form_works_without_javascript(page_client, database, monkeypatch):

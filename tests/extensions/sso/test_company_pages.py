@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 
@@ -314,8 +315,8 @@ class TestWhoHadAnAccount:
         }
         database.run(change[end], id=acme.id)
         page = visitor.visit(page.url)
-        assert page.status == 200
-        assert path_of(page) in ("/account/company", "/account")
+        assert path_of(page) == "/account/company"
+        assert page.status == (200 if end == "issuer" else 404)
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
         database.run(
             "UPDATE identity_providers SET issuer = %(url)s WHERE id = %(id)s",
@@ -380,6 +381,29 @@ class TestWhoHadAnAccount:
         assert "Move" not in words(page)
         assert unsigned(visitor.press("account/company")) == f"{SITE}/account"
 
+    def test_page_says_that_no_company_has_connected_the_domain_and_goes_on_to_the_application(
+        self, acme, bob, visitor, database
+    ):
+        database.run("UPDATE identity_providers SET enabled = false")
+        destination = urlencode(HERE)
+        visitor.with_session_of(bob)
+        page = visitor.visit(f"/account/company?{destination}")
+        assert page.status == 404
+        assert "No company has connected the domain of your email address here." in words(page)
+        assert "Use another account" in words(page)
+        assert "Continue as bob@acme.example" in words(visitor.visit(visitor.link("Continue")))
+        assert visitor.press("sign-in/continue").url.startswith(f"{APPLICATION}?code=")
+        assert database.count("oauth_flows") == 0
+
+    def test_administrator_reads_that_a_company_signs_in_no_administrator(
+        self, acme, visitor, carol, database
+    ):
+        database.run("UPDATE users SET email = 'carol@acme.example' WHERE id = %(id)s", id=carol.id)
+        page = visitor.with_session_of(carol).visit("/account/company")
+        assert page.status == 404
+        assert "This is an administrator’s account." in words(page)
+        assert database.count("oauth_flows") == 0
+
     def test_next_page_with_a_foreign_way_back_is_refused(self, visitor, bob):
         page = visitor.with_session_of(bob).visit(
             "/sign-in?next=account/company%3Fredirect_to%3Dhttps%3A%2F%2Fevil.example%2F"
@@ -435,5 +459,5 @@ class TestOffer:
         database.run(f"UPDATE users SET {change}")
         assert "account/company" not in visitor.visit("/account").text
         page = visitor.visit("/account/company")
-        assert path_of(page) == "/account"
-        assert 'role="alert"' in page.text
+        assert page.status == 404
+        assert "Use another account" in words(page)
