@@ -84,7 +84,9 @@ def redirect_to_own_way(ending: FlowEnd, email: str | None) -> Response:
 
     After a sign-in as before, the page of the company moves the user to the provider.
     """
-    to = Destination(next=destination_of(ending.url).path(COMPANY))
+    to = destination_of(ending.url)
+    if not (to.next or "").startswith(COMPANY):  # a second failure returns there, too
+        to = Destination(next=to.path(COMPANY))
     query = {"way": "password"}
     if email:
         browser = cookies.bind_to_browser()

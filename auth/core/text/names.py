@@ -17,6 +17,7 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
 }
 # The prefix of customers' providers.
 PREFIX = "sso:"
+_CUSTOMERS = "SSO"
 _PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
 _LONGEST_NAME, _LONGEST_ORGANIZATION = 80, 100
 # Browsers take an ideographic full stop for a dot (UTS #46).
@@ -28,11 +29,16 @@ MEMBERS = ("name", "full_name", "given_name", "family_name")
 def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | None:
     """Return the name of a provider that users see: the title in the settings, or our name."""
     if isinstance(name, str) and name.startswith(PREFIX):
-        return "SSO"
+        return _CUSTOMERS
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
     settings = providers.get(name)
     return (settings and settings.title) or _PROVIDERS.get(name, name)
+
+
+def customers_provider(name: object) -> str:
+    """Return the name that its owner gave a customer's provider, ours if that looks like a link."""
+    return organization(name) or _CUSTOMERS
 
 
 def of_user(metadata: Mapping[str, object]) -> str | None:

@@ -167,5 +167,5 @@ def explained(asked: Asked, flow: "queries.SpendOauthFlow", refusal: ApiError) -
         asked.note_details(organization={"id": row.organization_id, "slug": row.slug})
     if cause:
         asked.note_details(because=cause)
-        refusal.values = {**values, "reader": reader, "by": row.name}
+        refusal.values = {**values, "reader": reader, "by": names.customers_provider(row.name)}
     return refusal

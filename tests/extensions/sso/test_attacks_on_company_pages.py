@@ -1,0 +1,175 @@
+"""Attacks on /sign-in/company and /account/company: by strangers' links, providers, and what changes meanwhile."""
+
+import re
+
+import pytest
+
+from tests.support.cases import cases
+from tests.support.links import SITE
+from tests.support.oauth import APPLICATION
+from tests.support.pages import Visitor, unsigned, words
+from tests.support.users import PASSWORD, register, sign_up_anonymously
+
+BOB, EVE = "bob@acme.example", "eve@acme.example"
+IS_AT_A_PROVIDER = "provider LIKE 'sso:%%'"
+NESTED = "account/company?next=" * 380  # as many as fit into a request line
+
+
+@pytest.fixture
+def bob(sso, service_role, acme):
+    """Bob, who had an account with a password before Acme connected, and is signed in at Acme's provider."""
+    acme.be("9", BOB)
+    return register(sso.client, service_role, BOB)
+
+
+@pytest.fixture
+def visitor(sso, bob) -> Visitor:
+    """Bob's browser."""
+    return Visitor(sso.app).with_session_of(bob)
+
+
+@pytest.fixture
+def at_provider(visitor, sso):
+    """Return the URL of the return from the provider, after Bob's press of *Sign in with your company*."""
+    visitor.visit(f"/account/company?redirect_to={APPLICATION}")
+    page = visitor.submit(stop=sso.is_callback)
+    assert sso.is_callback(page.url)
+    return page.url
+
+
+class TestLinks:
+    @cases(
+        "path", ["/sign-in", "/sign-in/company", "/sign-up", "/second-step", "/account/confirm", "/nowhere"]
+    )
+    def test_page_that_names_itself_again_and_again_is_answered(self, sso, visitor, path):
+        for browser in (visitor, Visitor(sso.app)):
+            for after in (NESTED, "account/company?next=oauth/consent?authorization_id=%00"):
+                assert browser.visit(f"{path}?next={after}").status in (200, 400, 404)
+
+    def test_second_failure_keeps_the_way_back_to_the_application(self, sso, bob, acme):
+        visitor, back = Visitor(sso.app), f"redirect_to={APPLICATION}"
+        visitor.visit(f"/sign-in/company?{back}")
+        first = visitor.press("sign-in/company", email=BOB).url
+        visitor.visit(first.replace("/sign-in?", "/sign-in/company?"))
+        second = visitor.press("sign-in/company", email=BOB)
+        assert re.search("next=[^&]+", second.url)[0] == re.search("next=[^&]+", first)[0]
+        visitor.press("sign-in", email=BOB, password=PASSWORD)
+        assert visitor.press("account/company").url.startswith(f"{APPLICATION}#access_token=")
+
+    @cases("query", ["", f"redirect_to={APPLICATION}", "next=email", "next=account/company%3Fnext=account"])
+    def test_user_whom_no_company_signs_in_goes_on(self, visitor, database, query):
+        database.run("UPDATE users SET email = 'bob@elsewhere.example'")
+        page = visitor.visit(f"/account/company?{query}")
+        expected = {"": "/account", f"redirect_to={APPLICATION}": "/sign-in", "next=email": "/account/email"}
+        path = page.url.removeprefix(SITE).partition("?")[0].partition("#")[0]
+        assert (page.status, path) == (200, expected.get(query, "/account"))
+        # At the account page, the user reads why.
+        assert ('role="alert"' in page.text) is (path == "/account")
+
+
+class TestTypedAddress:
+    def test_address_of_another_browser_leads_nowhere(self, sso, visitor, acme, database):
+        typed = visitor.typed(BOB, has_asked=False)
+        thief = Visitor(sso.app)
+        page = thief.visit(f"/sign-in/company?typed={typed}")
+        assert "acme.example" not in page.text
+        page = thief.send("/sign-in/company", typed=typed)
+        assert page.url == f"{SITE}/sign-in/company"
+        assert "/authorize" not in acme.provider.paths()
+        assert database.count("oauth_flows") == 0
+
+    def test_phone_number_is_of_no_company(self, sso):
+        visitor = Visitor(sso.app)
+        typed = visitor.typed("+4917612345678", has_asked=False)
+        visitor.visit(f"/sign-in/company?typed={typed}")
+        assert visitor.send("/sign-in/company", typed=typed).status == 404
+
+
+class TestMove:
+    def test_page_asks_for_a_proof_before_it_offers_the_button(self, visitor, database):
+        database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
+        page = visitor.visit(f"/account/company?redirect_to={APPLICATION}")
+        assert page.url.startswith(f"{SITE}/account/confirm?")
+        page = visitor.press("account/confirm", current_password=PASSWORD)
+        assert page.url.startswith(f"{SITE}/account/company?")
+
+    def test_anonymous_user_is_offered_nothing(self, make_app, acme, sso, database):
+        app = make_app(AUTH_SSO="true", AUTH_ANONYMOUS_ENABLED="true")
+        session = sign_up_anonymously(app.test_client())
+
+        class Anonymous:
+            open_session = staticmethod(lambda: session)
+
+        page = Visitor(app).with_session_of(Anonymous).visit("/account/company")
+        assert "Sign in with your company" not in words(page)
+        assert "/authorize" not in acme.provider.paths()
+
+    @cases(
+        "meanwhile",
+        [
+            "UPDATE users SET banned_until = now() + interval '1 day'",
+            "UPDATE users SET role = 'admin'",
+            "DELETE FROM users",
+            "DELETE FROM identity_provider_domains; DELETE FROM identity_providers",
+            "UPDATE users SET email = 'bob2@acme.example'",
+            "UPDATE sessions SET ended_at = now(), end_reason = 'logout'",
+        ],
+    )
+    def test_return_moves_nobody_after_what_changed_meanwhile(
+        self, visitor, at_provider, database, meanwhile
+    ):
+        database.run(meanwhile)
+        users = database.count("users")
+        page = visitor.visit(at_provider)
+        assert (page.status, page.url.startswith(SITE)) == (200, True)
+        assert database.count("identities", IS_AT_A_PROVIDER) == 0
+        assert database.count("users") == users
+        assert database.count("outbox", "kind = 'identity_linked'") == 0
+
+    @pytest.mark.parametrize("is_linked", [True, False])
+    def test_other_user_whom_the_provider_knows_is_not_signed_in(
+        self, sso, visitor, service_role, acme, database, is_linked
+    ):
+        """Eve is another user with an address of the company, moved or not."""
+        acme.be("13", EVE)
+        if is_linked:
+            assert sso.sign_in(acme.identifier, redirect_to=APPLICATION).url.startswith(
+                f"{APPLICATION}#access"
+            )
+        else:
+            register(sso.client, service_role, EVE)
+        before = database.everything("identities", "users", "sessions")
+        visitor.visit("/account/company")
+        page = visitor.press("account/company")
+        assert "Someone else is signed in at your company." in words(page)
+        assert database.everything("identities", "users", "sessions") == before
+
+    def test_second_account_there_replaces_the_first_only_after_a_proof(
+        self, sso, visitor, acme, database, bob
+    ):
+        visitor.visit("/account/company")
+        assert unsigned(visitor.press("account/company")) == f"{SITE}/account?done=company"
+        acme.be("9b", BOB)
+        subject = f"SELECT subject FROM identities WHERE {IS_AT_A_PROVIDER}"
+        # Without a proof, it is a sign-in, which another subject fails.
+        database.run(
+            "UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL"
+        )
+        visitor.visit("/account/company")
+        visitor.press("account/company")
+        assert database.value(subject) == "9"
+        other = Visitor(sso.app).with_session_of(bob)
+        other.visit("/account/company")
+        other.press("account/company")
+        assert database.value(subject) == "9b"
+        assert database.count("identities", IS_AT_A_PROVIDER) == 1
+
+
+def test_reason_of_a_failure_shows_no_name_that_looks_like_a_link(sso, acme, database):
+    database.run("UPDATE identity_providers SET name = 'Ask at evil.example' WHERE id = %(id)s", id=acme.id)
+    acme.be("7", "zoe@elsewhere.example")
+    visitor = Visitor(sso.app)
+    visitor.visit("/sign-in/company")
+    page = visitor.press("sign-in/company", email="zoe@acme.example")
+    assert "The sign\u2011in of SSO sent an address at elsewhere.example" in words(page)
+    assert "evil.example" not in page.text
