@@ -105,6 +105,48 @@ class TestMove:
         assert "/authorize" not in acme.provider.paths()
 
     @cases(
+        ("table", "change"),
+        [
+            (
+                "identity_providers",
+                "UPDATE identity_providers SET enabled = false, is_on = false WHERE id = %s",
+            ),
+            (
+                "identity_providers",
+                "WITH provider AS (SELECT id FROM identity_providers WHERE id = %s FOR UPDATE)"
+                " UPDATE identity_provider_domains AS d SET domain = 'x.example' FROM provider"
+                " WHERE d.provider_id = provider.id",
+            ),
+            ("users", "UPDATE users SET email = 'bob@elsewhere.example' WHERE id = %s"),
+            ("users", "UPDATE users SET role = 'admin' WHERE id = %s"),
+        ],
+    )
+    def test_press_waits_for_a_change_and_begins_nothing_after_it(
+        self, sso, bob, acme, database, table, change
+    ):
+        visitor = Visitor(sso.app).with_session_of(bob)
+        visitor.visit("/account/company")
+        with database.locked(table, bob.id if table == "users" else acme.id, change) as lock:
+            future = lock.start(lambda: visitor.submit(stop=lambda url: not url.startswith(SITE)))
+        assert future.result().url.startswith(SITE)
+        assert database.count("oauth_flows") == 0
+        database.run("UPDATE users SET email = 'bob@acme.example', role = 'authenticated'")
+        database.run("UPDATE identity_providers SET enabled = true")
+        database.run(
+            "UPDATE identity_provider_domains SET domain = 'acme.example' WHERE domain = 'x.example'"
+        )
+
+    def test_company_that_is_off_is_not_offered(self, sso, visitor, acme, database):
+        assert "account/company" in visitor.visit("/account").text
+        database.run("UPDATE identity_providers SET enabled = false, is_on = false")
+        assert "account/company" not in visitor.visit("/account").text
+        page = visitor.visit("/account/company")
+        assert (unsigned(page), 'role="alert"' in page.text) == (
+            f"{SITE}/account?error_code=sso_provider_not_found",
+            True,
+        )
+
+    @cases(
         "meanwhile",
         [
             "UPDATE users SET banned_until = now() + interval '1 day'",
