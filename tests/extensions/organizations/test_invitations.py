@@ -258,6 +258,17 @@ def test_user_whom_the_operator_adds_has_no_invitation_left(
     assert database.count("memberships", "role <> 'owner'") == 0
 
 
+def test_user_who_has_not_proved_an_invited_address_answers_no_invitation(
+    owner, acme, bob, client, service_role, database
+):
+    """Anyone may sign up with the address of another person."""
+    invite(owner, acme, bob.email, "admin")
+    database.run("UPDATE users SET email_proved = false WHERE id = %(id)s", id=bob.id)
+    added = client.put(f"{acme}/members/{bob.id}", json={"role": "member"}, headers=service_role)
+    assert added.status_code == 200
+    assert database.count("organization_invitations") == 1
+
+
 def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, join, bob, database):
     session = join(bob, acme, "admin")
     response = session.post(f"{acme}/invitations", json={"email": bob.email, "role": "owner"})

@@ -181,8 +181,9 @@ class TestMove:
         else:
             register(sso.client, service_role, EVE)
         before = database.everything("identities", "users", "sessions")
-        visitor.visit("/account/company")
+        visitor.visit("/account/company?next=email")
         page = visitor.press("account/company")
+        assert page.url.startswith(f"{SITE}/account/company?next=email&")
         assert "Someone else is signed in at your company." in words(page)
         assert database.everything("identities", "users", "sessions") == before
 
@@ -205,6 +206,28 @@ class TestMove:
         other.press("account/company")
         assert database.value(subject) == "9b"
         assert database.count("identities", IS_AT_A_PROVIDER) == 1
+
+
+def test_mailed_link_to_the_page_of_the_company_does_not_say_that_anything_moved(sso, bob, outbox, database):
+    url = f"/otp?redirect_to={SITE}/account/company"
+    assert sso.client.post(url, json={"email": BOB, "create_user": False}).status_code == 200
+    visitor = Visitor(sso.app)
+    visitor.visit(f"/verify?token={outbox.last(BOB, 'magiclink').token}&type=magiclink")
+    page = visitor.submit()
+    assert page.url == f"{SITE}/account"
+    assert "Your company now signs you in" not in words(page)
+    assert database.count("identities", IS_AT_A_PROVIDER) == 0
+
+
+def test_administrator_signs_in_as_before_after_the_refusal(sso, bob, acme, database):
+    database.run("UPDATE users SET role = 'admin'")
+    visitor = Visitor(sso.app)
+    visitor.visit("/sign-in")
+    visitor.submit(email=BOB)
+    acme.provider.requests.clear()
+    page = visitor.press("sign-in", email=BOB, password=PASSWORD)
+    assert page.url == f"{SITE}/account"
+    assert acme.provider.paths() == []
 
 
 def test_reason_of_a_failure_shows_no_name_that_looks_like_a_link(sso, acme, database):
