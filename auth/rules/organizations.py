@@ -263,14 +263,19 @@ def what_missing_record_does(
 def refusal_of_owners_change(
     provider: OrganizationProvider, *, turns_on: bool, is_own_session: bool
 ) -> Refusal | None:
-    """An owner leaves a provider alone that an operator has disabled, and turns one on in a session that it
-    opened (`is_own_session`), as it is set up now.
-    """
+    """An owner leaves a provider alone that an operator has disabled, and turns one on if `may_turn_on`."""
     if provider.is_blocked:
         return "owner.sso_provider_disabled"
-    if turns_on and not (is_own_session and provider.tried_at):
+    if turns_on and not may_turn_on(is_tested=provider.tried_at is not None, is_own_session=is_own_session):
         return "provider_not_tried"
     return None
+
+
+def may_turn_on(*, is_tested: bool, is_own_session: bool) -> bool:
+    """Whether an owner may turn a provider on: one that has signed an owner in as it is set up now
+    (`is_tested`), in a session that it opened (`is_own_session`).
+    """
+    return is_tested and is_own_session
 
 
 def refusal_of_loss(*, before: bool, after: bool) -> Refusal | None:

@@ -20,8 +20,9 @@ from auth.html.page import address, redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
 from auth.html.providers import begin_for_caller
 from auth.html.redirects import Destination
+from auth.rules import organizations
 from auth.rules.organizations import OWNER
-from auth.web import Level, fields
+from auth.web import Level, fields, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -72,17 +73,19 @@ class Step(NamedTuple):
     of: str = ""
 
 
-def _next_step(domains: Sequence[Mapping[str, Any]], providers: Sequence[Mapping[str, Any]]) -> Step:
-    pending = next((each for each in providers if not (each["enabled"] or each.get("is_blocked"))), None)
-    if pending:
-        return Step("on" if pending.get("tried_at") and pending["is_mine"] else "test", pending["id"])
-    if any(each["enabled"] for each in providers):
+def _next_step(named: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> Step:
+    """Return the step after those that the domains `named` and the providers `listed` have taken."""
+    if any(each["enabled"] and each["domains"] for each in listed):
         return Step("done")
-    if not domains:
+    pending = next((each for each in listed if not (each["enabled"] or each.get("is_blocked"))), None)
+    if pending:
+        return Step("on" if pending["may_turn_on"] else "test", pending["id"])
+    if not named:
         return Step("domain")
-    if not any(each.get("proved_at") for each in domains):
-        return Step("record", domains[0]["domain"])
-    return Step("connect")
+    if not any(each.get("proved_at") for each in named):
+        return Step("record", named[0]["domain"])
+    # A provider that is on without a domain signs in nobody until an owner gives it one.
+    return Step("connect", next((each["id"] for each in listed if each["enabled"]), ""))
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in")
@@ -91,20 +94,25 @@ def show_sign_in(slug: str, problem: Problem | None = None, domain: str = "") ->
     """Show the steps to single sign-on. The `problem` may be about the record of a `domain`."""
     asked = current_asked()
     organization = access.find_admitted(asked, slug, OWNER)
-    domains = json.loads(queries.list_domains(latchkey.db, organization_id=organization.id).domains)
-    listed = [
-        each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers, "at": _at(each["domains"])}
-        for each in sign_in.listed(asked, organization)
-    ]
-    values = {"domains": domains, "providers": listed, "step": _next_step(domains, listed), "checked": domain}
+    named = json.loads(queries.list_domains(latchkey.db, organization_id=organization.id).domains)
+    listed = [_listed(each) for each in sign_in.listed(asked, organization)]
+    values = {"domains": named, "providers": listed, "step": _next_step(named, listed), "checked": domain}
     return form_page(
         "sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **values
     )
 
 
-def _at(domains: Iterable[str]) -> Markup:
+def _listed(provider: Mapping[str, Any]) -> dict[str, Any]:
+    is_own = f"{PREFIX}{provider['id']}" in g.caller.providers
+    may_turn_on = organizations.may_turn_on(
+        is_tested=provider.get("tried_at") is not None, is_own_session=is_own
+    )
+    return {**provider, "may_turn_on": may_turn_on, "at": _at(provider["domains"])}
+
+
+def _at(names: Iterable[str]) -> Markup:
     """Return the domains of a provider for a sentence."""
-    return Markup(", ").join(address(each) for each in domains)
+    return Markup(", ").join(address(each) for each in names)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")

@@ -1,5 +1,6 @@
 """The pages on which owners set up the sign-in: each refused form says what is wrong, and keeps what was typed."""
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -159,3 +160,51 @@ def test_proof_leads_to_no_page_beside_those_of_the_organization(visitor, path):
 def test_browser_fills_no_password_of_the_owner_in_as_the_client_secret(visitor, database):
     page = visitor.visit(f"{SIGN_IN}/new/other")
     assert 'name="client_secret" type="password" autocomplete="new-password"' in page.text
+
+
+class TestNextStep:
+    @pytest.fixture
+    def steps(self, browse, alice):
+        """Return the step that the page calls the present one, None after the last, and the paths of its
+        primary buttons.
+        """
+
+        def steps():
+            text = browse(alice).visit(SIGN_IN).text
+            present = re.search(r'<li aria-current="step">([^<]+)', text)
+            links = re.findall(r'<a class="button" href="[./]*([^"]+)"', text)
+            return present and present[1], links
+
+        return steps
+
+    def test_provider_that_is_on_is_the_last_step_beside_one_that_is_off(
+        self, sign_in, provider, customers, steps, database
+    ):
+        assert sign_in.connect(customers.globex, domains=[]).status_code == 201
+        assert steps()[0] == "Test sign\u2011in"
+        # The older one is off, or the newer one.
+        for is_older in (False, True):
+            database.run(
+                "UPDATE identity_providers SET is_on = (id = %(id)s) = %(is_older)s",
+                id=provider,
+                is_older=is_older,
+            )
+            database.run(
+                "UPDATE identity_provider_domains SET provider_id = (SELECT id FROM identity_providers WHERE is_on)"
+            )
+            assert steps() == (None, [])
+
+    def test_provider_that_is_on_without_a_domain_is_given_one_next(self, provider, steps, database):
+        database.run("UPDATE identity_providers SET is_on = true; DELETE FROM identity_provider_domains")
+        assert steps() == ("Identity provider", [f"{SIGN_IN[1:]}/providers/{provider}/change"])
+        database.run("UPDATE organization_domains SET proved_at = NULL")
+        assert steps() == ("Domain", [])
+
+
+def test_check_of_a_domain_that_is_gone_says_so(visitor, database):
+    """Another owner has removed it, or the owner in another tab."""
+    visitor.visit(SIGN_IN)
+    database.run("DELETE FROM organization_domains")
+    page = visitor.press(f"sign-in/domains/{DOMAIN}")
+    assert page.status == 404
+    assert page.text.count("There’s nothing at this address.") == 1
