@@ -127,8 +127,8 @@ class Extension(Protocol):
     def token_hook(self) -> TokenHook | None:
         return None
 
-    def find_provider(self, name: str, *, is_tried: bool) -> "Provider | None":
-        """Return a provider that is not in the settings. Refuse a disabled one, unless an owner tries it."""
+    def find_provider(self, name: str, *, is_test: bool) -> "Provider | None":
+        """Return a provider that is not in the settings. Refuse a disabled one, unless an owner tests it."""
         return None
 
     def provider_of(self, email: str) -> str | None:

@@ -30,7 +30,7 @@ SELECT name FROM identity_providers WHERE id = :id;
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
 --                                is_blocked boolean, session_id uuid)
--- An organization's provider is off until an owner has tried it. For its `enabled`, and for `disabled_at`, see
+-- An organization's provider is off until an owner has tested it. For its `enabled`, and for `disabled_at`, see
 -- schema.sql.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,

@@ -38,14 +38,14 @@ class ClientOfIssuer(Protocol):
 
 
 def refusal_of_customer(
-    provider: IdentityProvider | None, email: str | None, *, is_tried: bool = False
+    provider: IdentityProvider | None, email: str | None, *, is_test: bool = False
 ) -> Refusal | None:
     """Refuse an address that is not of the provider's domains.
 
-    `provider` is None if it has another issuer now. One that is off signs in the owner who tries it
-    (`is_tried`), unless an operator has disabled it.
+    `provider` is None if it has another issuer now. One that is off signs in the owner who tests it
+    (`is_test`), unless an operator has disabled it.
     """
-    if provider is None or not (provider.enabled or (is_tried and not provider.is_blocked)):
+    if provider is None or not (provider.enabled or (is_test and not provider.is_blocked)):
         return "sso_provider_disabled"
     return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
 

@@ -44,11 +44,11 @@ def test_customers_provider_speaks_of_its_domains_while_it_is_enabled(provider, 
     assert refusal_of_customer(provider, email) == refusal
 
 
-def test_owner_tries_a_provider_that_is_off_unless_the_operator_has_disabled_it():
+def test_owner_tests_a_provider_that_is_off_unless_the_operator_has_disabled_it():
     off = replace(EXAMPLE, enabled=False)
     for is_blocked, refusal in ((False, None), (True, "sso_provider_disabled")):
         provider = replace(off, is_blocked=is_blocked)
-        assert refusal_of_customer(provider, "alice@example.com", is_tried=True) == refusal
+        assert refusal_of_customer(provider, "alice@example.com", is_test=True) == refusal
 
 
 @pytest.mark.parametrize(

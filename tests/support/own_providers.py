@@ -92,7 +92,7 @@ def sign_in(owner: Session, acme: str, names: DnsServer, customers: Customers, n
 
 @pytest.fixture
 def provider(sign_in: SignIn, customers: Customers) -> str:
-    """The id of Acme's provider, which nobody has tried, and at which Alice is signed in."""
+    """The id of Acme's provider, which nobody has tested, and at which Alice is signed in."""
     assert sign_in.prove(DOMAIN).status_code == 200
     customers.acme.be("1", ALICE)
     response = sign_in.connect(customers.acme, member_role="member")
@@ -115,7 +115,7 @@ def browse(client: Any) -> Callable[[Any], Visitor]:
 def press(browse: Callable[[Any], Visitor], provider: str) -> Callable[..., Visitor]:
     """Return a browser in which a person has pressed a button of the provider's, by default *Test sign-in*."""
 
-    def press(person: Any, act: str = "try", visitor: Visitor | None = None) -> Visitor:
+    def press(person: Any, act: str = "test", visitor: Visitor | None = None) -> Visitor:
         visitor, path = visitor or browse(person), page_of_press(act, provider)
         visitor.visit(f"/{path}")
         visitor.press(path)
@@ -126,7 +126,7 @@ def press(browse: Callable[[Any], Visitor], provider: str) -> Callable[..., Visi
 
 @pytest.fixture
 def tried(press: Callable[..., Visitor], alice: Any) -> Visitor:
-    """Alice's browser, which has tried the provider."""
+    """Alice's browser, which has tested the provider."""
     return press(alice)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 from auth.core import json_bodies, normalize
 from auth.core.net.dns_lookups import DnsDeadline
@@ -41,6 +42,11 @@ def redirect_uri(base_url: str, id: str) -> str:
     made it.
     """
     return f"{base_url}/providers/{id}/callback"
+
+
+def host_of(issuer: str) -> str:
+    """Return the host where users sign in: the issuer's, since no page fetches the provider's document."""
+    return urlsplit(issuer).netloc
 
 
 def reaches_private_networks(settings: Settings, organization_id: str | None) -> bool:

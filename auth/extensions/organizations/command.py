@@ -240,7 +240,7 @@ def import_(file: Path) -> None:
     """Create the organizations in FILE, from `export`, and add their members, domains and sign-in providers.
 
     Adds a member only if a user has the ID and has proved the address of FILE, so import the users first.
-    Looks up the records of domains. Leaves providers off until an owner has tried them; for each, add a
+    Looks up the records of domains. Leaves providers off until an owner has tested them; for each, add a
     `client_secret` to FILE, or let the owner set it.
     Run it again to add the members, domains and providers that are missing, and to look up the domains that
     it could not prove: it changes nothing else. Sends no messages. Exits with 3 if something was refused.

@@ -1,4 +1,4 @@
-"""The sign-in of an organization: the providers that its owners set up, try and turn on."""
+"""The sign-in of an organization: the providers that its owners set up, test and turn on."""
 
 from collections.abc import Collection
 from typing import Any
@@ -38,7 +38,7 @@ def next_redirect_uri(asked: Asked, organization: VisibleOrganization) -> str:
 
 
 def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> dict[str, Any]:
-    """Connect a provider, which is off until an owner has tried it. Return its object.
+    """Connect a provider, which is off until an owner has tested it. Return its object.
 
     Refuse a `redirect_uri` that another provider has got since it was shown.
     """
@@ -104,7 +104,7 @@ def delete(asked: Asked, organization: VisibleOrganization, provider: str, body:
     providers.remove(asked, row, by_owner=not access.is_operator(asked))
 
 
-def begin_trial(asked: Asked, row: "queries.SelectIdentityProvider", flow: NewFlow) -> None:
+def begin_test(asked: Asked, row: "queries.SelectIdentityProvider", flow: NewFlow) -> None:
     """Begin a sign-in of an owner, after a fresh proof, at a provider that may be off, unless an operator has
     disabled it.
     """
@@ -149,7 +149,7 @@ def _lock_changed(
     _check_domains(act, organization, change.provider, before.domains)
     if access.is_operator(asked):
         return facts, before
-    # Another issuer is another provider, which no owner has tried.
+    # Another issuer is another provider, which no owner has tested.
     is_other = change.provider.issuer != before.issuer
     turns_on = change.provider.enabled and (not before.enabled or is_other)
     is_own = f"{PREFIX}{change.row.id}" in asked.caller.providers

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from flask import Blueprint, Response
 from markupsafe import Markup
 from marshmallow.validate import Length
 
+from auth.core.providers.customers import host_of
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, domains, lifecycle, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, hiding, notice, showing
@@ -46,7 +46,7 @@ _ConnectForm = _ChangeForm.of(
     redirect_uri=fields.TypedText(load_default=""),
 )
 _RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
-_ACTS = ("try", "on", "off", "delete")
+_ACTS = ("test", "on", "off", "delete")
 
 
 class Product(NamedTuple):
@@ -229,7 +229,7 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     organization = access.find_admitted(asked, slug, OWNER)
     object = sign_in.shown(asked, organization, provider)
     access.require_proof(asked, organization)
-    values = {"doing": act, "host": urlsplit(object["issuer"]).netloc, "at": _at(object["domains"])}
+    values = {"doing": act, "host": host_of(object["issuer"]), "at": _at(object["domains"])}
     return form_page("provider_act", organization, problem, provider=object, **values)
 
 
@@ -238,8 +238,8 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
 @hiding
 def submit_act(slug: str, provider: str, act: str) -> Response:
     asked = current_asked()
-    if act == "try":
-        return _try(slug, provider)
+    if act == "test":
+        return _test(slug, provider)
     if act == "delete":
         sign_in.delete(asked, access.find(asked, slug), provider, {})
     elif act in _ACTS:
@@ -249,9 +249,10 @@ def submit_act(slug: str, provider: str, act: str) -> Response:
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", f"provider_{act}")
 
 
-def _try(slug: str, name: str) -> Response:
+def _test(slug: str, name: str) -> Response:
     asked = current_asked()
-    row = providers.found_provider(asked, name, access.find(asked, slug).id)
-    provider = provider_named(asked, f"{PREFIX}{row.id}", is_tried=True)
+    # The role is asked for before the document is fetched.
+    row = providers.found_provider(asked, name, access.find_admitted(asked, slug, OWNER).id)
+    provider = provider_named(asked, f"{PREFIX}{row.id}", is_test=True)
     back = Destination(next=f"organizations/{slug}/sign-in").own_url("sign-in")
-    return begin_for_caller(provider, back, partial(sign_in.begin_trial, asked, row))
+    return begin_for_caller(provider, back, partial(sign_in.begin_test, asked, row))

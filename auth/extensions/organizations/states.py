@@ -20,4 +20,4 @@ def of_provider(provider: Mapping[str, Any]) -> str:
         return "on"
     if provider.get("is_blocked"):
         return "disabled"
-    return "off" if provider.get("tried_at") else "off, not tried"
+    return "off" if provider.get("tried_at") else "off, not tested"

@@ -211,7 +211,7 @@ def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Impor
         return Imported(slug, "connected", provider=provider, reason=f"{reason}; an operator turned it off")
     needed = "" if secret else "has set its client secret and "
     return Imported(
-        slug, "connected", provider=provider, reason=f"{reason}; off until an owner {needed}has tried it"
+        slug, "connected", provider=provider, reason=f"{reason}; off until an owner {needed}has tested it"
     )
 
 

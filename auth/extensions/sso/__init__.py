@@ -20,11 +20,11 @@ class Sso(Extension):
     navigation = ((35, "console/providers", "Providers"),)
     command = "providers"
 
-    def find_provider(self, name: str, *, is_tried: bool) -> "Provider | None":
+    def find_provider(self, name: str, *, is_test: bool) -> "Provider | None":
         from auth.extensions.sso import lookup
         from auth.web.context import latchkey
 
-        return lookup.find(latchkey, name, is_tried=is_tried)
+        return lookup.find(latchkey, name, is_test=is_test)
 
     def provider_of(self, email: str) -> str | None:
         from auth.extensions.sso import lookup

@@ -1,8 +1,8 @@
 """The company of a user: the provider of the domain of the user's address, and the move to it."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
+from auth.core.providers.customers import host_of
 from auth.extensions.sso import lookup
 from auth.flows.admin import providers
 from auth.flows.facts import PersonFacts
@@ -15,11 +15,6 @@ from auth.web.errors import ApiError, found
 from sql import acts, queries
 
 MOVE = add("identity")
-
-
-def host_of(company: "queries.SelectProviderOfDomain | queries.SelectProviderOfUser") -> str:
-    """Return the host where users sign in: the issuer's, since no page fetches the provider's document."""
-    return urlsplit(company.issuer).netloc
 
 
 def of_user(parts: Latchkey, user_id: str) -> "queries.SelectProviderOfUser | None":
@@ -39,7 +34,7 @@ def of_caller(asked: Asked, person: PersonFacts) -> "queries.SelectProviderOfUse
 def offer(asked: Asked, person: PersonFacts) -> dict[str, Any] | None:
     """Return what the account page says to a user who has not moved to the company's sign-in, or None."""
     row = None if person.role == "admin" else of_user(asked.parts, person.id)
-    return {"domain": row.domain, "host": host_of(row)} if row and not row.is_linked else None
+    return {"domain": row.domain, "host": host_of(row.issuer)} if row and not row.is_linked else None
 
 
 def begin_move(asked: Asked, provider_id: str, flow: NewFlow) -> None:

@@ -21,10 +21,10 @@ _KEPT: dict[str, tuple[object, CustomerProvider]] = {}
 _MOST_KEPT = 200
 
 
-def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvider | None:
+def find(parts: Latchkey, name: str, *, is_test: bool = False) -> CustomerProvider | None:
     """Return the provider of an identifier, or of its name in identities; None for other names.
 
-    Refuse a disabled one, unless an owner of its organization tries it while organizations are on. Every door
+    Refuse a disabled one, unless an owner of its organization tests it while organizations are on. Every door
     asks here when a user comes back from the provider, whenever the flow began.
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
@@ -32,7 +32,7 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
     row = select(parts.db, name.removeprefix(PREFIX))
     if row is None:
         return None
-    if not signs_in(parts, row, is_tried=is_tried):
+    if not signs_in(parts, row, is_test=is_test):
         raise ApiError("sso_provider_disabled")
     key = (row.version, parts.settings.base_url, row.domains)
     loaded_key, provider = _KEPT.get(row.id, (None, None))
@@ -53,15 +53,15 @@ def signs_in(
     parts: Latchkey,
     row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain | queries.SelectProviderOfUser",
     *,
-    is_tried: bool = False,
+    is_test: bool = False,
 ) -> bool:
-    """Whether a provider signs users in, or owners who try it (`is_tried`).
+    """Whether a provider signs users in, or owners who test it (`is_test`).
 
     That of an organization is off while organizations are.
     """
     if organizations.is_provider_off(parts.settings, row.organization_id):
         return False
-    return row.enabled or (is_tried and row.organization_id is not None)
+    return row.enabled or (is_test and row.organization_id is not None)
 
 
 def of_domain(parts: Latchkey, domain: str) -> "queries.SelectProviderOfDomain | None":

@@ -9,6 +9,7 @@ from functools import partial
 from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
+from auth.core.providers.customers import host_of
 from auth.core.text.names import PREFIX
 from auth.extensions.sso import company, lookup
 from auth.flows.sign_in.oauth import provider_named
@@ -47,7 +48,7 @@ def show_sign_in(problem: Problem | None = None) -> Response:
             email=typed.address,
             domain=domain_of(typed.address),
             own_way=with_query(destination().path("sign-in"), {"typed": typed.id}),
-            provider_host=company.host_of(row),
+            provider_host=host_of(row.issuer),
         )
     if problem and problem.error_code == "sso_provider_not_found":
         domain = domain_of(request.form.get("email", typed.address if typed else "")).strip()
@@ -90,7 +91,7 @@ def show_account(problem: Problem | None = None) -> Response:
         is_linked=row.is_linked,
         account=person.email,
         domain=row.domain,
-        provider_host=company.host_of(row),
+        provider_host=host_of(row.issuer),
     )
 
 

@@ -186,7 +186,7 @@ def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFact
     if change.moves and facts.has_identities:
         details = "issuer: can't change while users sign in with this provider; add another one"
         raise ApiError("validation_failed", details)
-    # Another issuer, document or client needs the secret, which alone says that another trial is needed.
+    # Another issuer, document or client needs the secret, which alone says that another test is needed.
     return facts._replace(tried_at=None) if change.has_secret else facts
 
 
@@ -269,7 +269,7 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
         queries.delete_identity_provider(act, id=row.id)
         organization = organization_of(act, row.organization_id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains, organization)
-    # The sessions of owners who have tried one that was never on.
+    # The sessions of owners who have tested one that was never on.
     ends.end_what_is_over(asked.db)
 
 

@@ -173,7 +173,7 @@ def _with_owner(
     """Begin an act with the owner of an identity locked, else of an email that a trusted provider verified.
 
     The customer's provider of the identity stays as it is until the act ends. Only a flow of an
-    initiator may mark it as tried.
+    initiator may mark it as tested.
     """
 
     def find(on: Runner) -> list[str | None]:
@@ -213,7 +213,7 @@ def _user_of(
     # Its issuer may have changed meanwhile.
     own = {"id": identity.customers_provider_id, "issuer": identity.issuer}
     provider = queries.select_provider_of_issuer(act, **own)
-    is_tried = False
+    is_test = False
     if initiator and provider:
         if person is None or person.id != initiator.user_id:
             told = identity.told_email or ""
@@ -224,15 +224,15 @@ def _user_of(
         membership = queries.select_membership_role(
             act, organization_id=provider.organization_id, user_id=person.id
         )
-        is_tried = membership is not None and membership.role == OWNER
-    if refusal := identities.refusal_of_customer(provider, identity.email, is_tried=is_tried):
+        is_test = membership is not None and membership.role == OWNER
+    if refusal := identities.refusal_of_customer(provider, identity.email, is_test=is_test):
         return ApiError(refusal)
     user = _found_or_created(
         asked, act, identity, person, new_user_id, provider, by_initiator=initiator is not None
     )
     if isinstance(user, ApiError) or provider is None:
         return user
-    if is_tried:
+    if is_test:
         queries.mark_provider_tried(act, id=identity.customers_provider_id, version=identity.version)
     if provider.organization_id and provider.member_role:
         joins = (provider.organization_id, identity.customers_provider_id, provider.member_role)

@@ -22,7 +22,7 @@ _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 
 
 class Initiator(NamedTuple):
-    """The user, and the session, that began a flow at a customer's provider: to try it, or to move to it."""
+    """The user, and the session, that began a flow at a customer's provider: to test it, or to move to it."""
 
     user_id: str
     session_id: str | None
@@ -44,10 +44,10 @@ class ProviderRefusal(ApiError):
         self.error = error if error in _PROVIDER_ERRORS else "server_error"
 
 
-def find_provider(asked: Asked, name: str, *, is_tried: bool = False) -> Provider | None:
-    """Return the provider of a name or alias, perhaps a customer's. An owner tries one that is off."""
+def find_provider(asked: Asked, name: str, *, is_test: bool = False) -> Provider | None:
+    """Return the provider of a name or alias, perhaps a customer's. An owner tests one that is off."""
     provider = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
-    others = (each.find_provider(name, is_tried=is_tried) for each in asked.parts.extensions)
+    others = (each.find_provider(name, is_test=is_test) for each in asked.parts.extensions)
     return provider or next(filter(None, others), None)
 
 
@@ -58,8 +58,8 @@ def name_of_customers(on: Runner, provider: str) -> str | None:
     return names.organization(row.name) if row else None
 
 
-def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provider:
-    provider = find_provider(asked, name, is_tried=is_tried)
+def provider_named(asked: Asked, name: str, *, is_test: bool = False) -> Provider:
+    provider = find_provider(asked, name, is_test=is_test)
     if provider is None:
         details = "provider: is not set up here; docs/oauth.md says how"
         raise ApiError("oauth_provider_not_supported", details)
@@ -125,7 +125,7 @@ def identify(
     asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: Mapping[str, str]
 ) -> ExternalIdentity:
     """Return the identity that a callback is about."""
-    provider = provider_named(asked, flow.provider, is_tried=initiator_of(flow) is not None)
+    provider = provider_named(asked, flow.provider, is_test=initiator_of(flow) is not None)
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
         provider.log_failure("the browser returned to another provider's redirect URI")

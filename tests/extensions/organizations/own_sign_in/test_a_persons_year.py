@@ -252,7 +252,7 @@ def globex(year, names, service, service_role, near) -> Callable[[str], SignIn]:
         provider = organization.connect(year.issuer, domains=[domain], member_role="member").json["id"]
         year.issuer.be("2", gina.email)
         visitor = Visitor(service.app).with_session_of(gina)
-        press(visitor, "globex", provider, "try")
+        press(visitor, "globex", provider, "test")
         press(visitor, "globex", provider, "on")
         year.issuer.be(year.subject, year.email)
         year.providers["globex"] = provider

@@ -57,7 +57,7 @@ def test_what_the_provider_of_an_ended_organization_opened_is_over_before_the_ja
     assert [employee.refresh().status_code, own.refresh().status_code] == [400, 200]
 
 
-def test_owners_trial_of_a_provider_that_is_off_lasts_until_the_operator_disables_it(
+def test_owners_test_of_a_provider_that_is_off_lasts_until_the_operator_disables_it(
     tried, provider, client, service_role, database
 ):
     is_live = "provider_term IS NOT NULL AND end_of(s) IS NULL"

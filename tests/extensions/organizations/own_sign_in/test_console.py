@@ -30,7 +30,7 @@ def test_organization_and_its_provider_lead_to_each_other(armed, id, provider):
 @pytest.mark.parametrize(
     ("change", "state", "badge"),
     [
-        ("tried_at = NULL", "off, not tried", "off"),
+        ("tried_at = NULL", "off, not tested", "off"),
         ("tried_at = now()", "off", "off"),
         ("is_on = true", "on", None),
         ("is_blocked = true", "disabled", "disabled"),
@@ -60,4 +60,4 @@ def test_user_page_says_that_a_provider_made_a_member(armed, acme, alice, databa
 
 def test_command_shows_the_providers_of_an_organization(service, provider, acme):
     result = run_command(service.app, "organizations", "show", "acme")
-    assert f"provider: {provider}  Acme-Idp  off, not tried" in result.stdout.splitlines()
+    assert f"provider: {provider}  Acme-Idp  off, not tested" in result.stdout.splitlines()

@@ -23,7 +23,7 @@ BODIES = {
     "{provider}": PROOF,
     "{domain}": PROOF,
 }
-ACTS = ("try", "on", "off", "delete")
+ACTS = ("test", "on", "off", "delete")
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ class TestWrongTenant:
 
 
 def test_test_page_says_what_to_check_where_the_provider_shows_the_error(browse, alice, provider, sign_in):
-    page = browse(alice).visit(f"{SIGN_IN}/providers/{provider}/try")
+    page = browse(alice).visit(f"{SIGN_IN}/providers/{provider}/test")
     text = words(page)
     shown = sign_in.owner.get(f"{sign_in.path}/providers/{provider}").json
     for value in (shown["redirect_uri"], shown["client_id"], shown["issuer"]):
@@ -252,7 +252,7 @@ class TestReasonsOfTests:
         path = f"{SIGN_IN[1:]}/providers/{provider}/change"
         visitor.visit(f"/{path}")
         assert visitor.press(path, client_secret="of-today").status == 200
-        page = press(alice, "try", visitor).page
+        page = press(alice, "test", visitor).page
         assert f"Test passed. Turn it on for everyone at {DOMAIN} ." in words(page)
         customers.acme.provider.client_secret = "secret-at-acme-idp"
 

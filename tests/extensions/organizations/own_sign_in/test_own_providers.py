@@ -251,7 +251,7 @@ def test_provider_adds_nobody_who_manages(sign_in, provider, role):
     assert response.json["details"].startswith("member_role: ")
 
 
-def test_owner_does_not_turn_on_what_nobody_has_tried(sign_in, provider, database):
+def test_owner_does_not_turn_on_what_nobody_has_tested(sign_in, provider, database):
     assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
     assert database.value("SELECT is_on FROM identity_providers") is False
 
@@ -333,14 +333,14 @@ class TestDisabledByTheOperator:
         other.domain = "subsidiary.example"
         assert sign_in.connect(other).status_code == 201
 
-    def test_page_names_the_operator_and_nobody_tries_the_provider(
+    def test_page_names_the_operator_and_nobody_tests_the_provider(
         self, admin_path, press, browse, alice, provider, database
     ):
         visitor = browse(alice)
         page = visitor.visit(f"{PATH}/sign-in")
         assert "Turned off by the operator of this service" in words(page)
         assert f"providers/{provider}" not in page.text
-        for action in ("try", "on", "delete"):
+        for action in ("test", "on", "delete"):
             result = press(alice, action, visitor).page
             assert (result.status, "turned this identity provider off" in words(result)) == (403, True), (
                 action
@@ -378,12 +378,12 @@ class TestDisabledByTheOperator:
         assert (answer["enabled"], "is_blocked" in answer) == (False, False)
 
 
-@pytest.mark.parametrize("is_tried", [True, False])
+@pytest.mark.parametrize("is_tested", [True, False])
 def test_key_of_a_program_enables_no_provider_that_its_owners_have_off(
-    provider, service, customers, database, is_tried
+    provider, service, customers, database, is_tested
 ):
     key = make_admin_key(service.parts, "providers").headers
-    if is_tried:
+    if is_tested:
         database.run("UPDATE identity_providers SET tried_at = now()")
     path = f"/admin/custom-providers/{provider}"
     refused = service.client.put(path, json={"enabled": True}, headers=key)
@@ -396,11 +396,11 @@ def test_key_of_a_program_enables_no_provider_that_its_owners_have_off(
     assert (response.status_code, response.json["enabled"]) == (200, True)
 
 
-def test_owner_who_returns_from_a_trial_is_refused_once_the_operator_has_disabled_the_provider(
+def test_owner_who_returns_from_a_test_is_refused_once_the_operator_has_disabled_the_provider(
     browse, alice, provider, service, database
 ):
     visitor = browse(alice)
-    visitor.visit(f"{PATH}/sign-in/providers/{provider}/try")
+    visitor.visit(f"{PATH}/sign-in/providers/{provider}/test")
     page = visitor.submit(stop=service.is_callback)
     # Disabling deletes the flow, but not one that is running.
     database.run("UPDATE identity_providers SET is_blocked = true")
@@ -578,7 +578,7 @@ class TestRestart:
 
         return go_on
 
-    @pytest.mark.parametrize("press", ["try", "move"])
+    @pytest.mark.parametrize("press", ["test", "move"])
     def test_press_from_before_signs_nobody_in(
         self, provider, browse, alice, service, database, go_on, press
     ):

@@ -16,8 +16,8 @@ from tests.support.users import PASSWORD
 BOB = "bob@example.com"
 
 
-class TestTryIt:
-    def test_trial_signs_in_the_owner_who_presses_and_nobody_else(
+class TestOfOwners:
+    def test_press_signs_in_the_owner_who_presses_and_nobody_else(
         self, tried, provider, service, customers, database, alice
     ):
         assert unsigned(tried.page) == f"{SITE}{PATH}/sign-in"
@@ -49,7 +49,7 @@ class TestTryIt:
     def test_flow_of_another_browser_signs_in_nobody(
         self, browse, alice, provider, service, customers, database
     ):
-        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/test"
         visitor.visit(f"/{path}")
         page = visitor.submit(stop=service.is_callback)
         thief = service.browser()
@@ -57,7 +57,7 @@ class TestTryIt:
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
 
     def test_press_needs_a_fresh_proof(self, browse, alice, provider, database, customers):
-        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/test"
         visitor.visit(f"/{path}")
         database.run(
             "UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL"
@@ -66,12 +66,17 @@ class TestTryIt:
         assert "/authorize" not in customers.acme.provider.paths()
         assert database.count("oauth_flows") == 0
 
-    def test_member_who_is_no_owner_tries_nothing(
+    def test_member_who_is_no_owner_tests_nothing(
         self, acme, join, bob, browse, provider, customers, database
     ):
         join(bob, acme, "admin")
-        visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/test"
         assert visitor.visit(f"/{path}").status == 404
+        customers.acme.provider.requests.clear()
+        visitor.visit("/account/organizations/new")
+        assert visitor.send(f"/{path}").status == 404
+        # Any member could have us fetch the document otherwise.
+        assert customers.acme.provider.paths() == []
         assert database.count("oauth_flows") == 0
 
     def test_administrator_of_the_service_leaves_it_to_another_owner(
@@ -88,14 +93,14 @@ class TestTryIt:
         assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("changes", [{"client_id": "x", "client_secret": "y"}, {"client_secret": "y"}])
-    def test_other_client_or_secret_is_tried_again(
+    def test_other_client_or_secret_is_tested_again(
         self, tried, sign_in, provider, database, changes, press, alice
     ):
         assert sign_in.change(provider, **changes).status_code == 200
         press(alice, "on", tried)
         assert database.value("SELECT is_on FROM identity_providers") is False
 
-    def test_another_document_of_the_issuer_is_tried_again(
+    def test_another_document_of_the_issuer_is_tested_again(
         self, tried, sign_in, provider, customers, database, press, alice
     ):
         changes = {"discovery_url": customers.acme.other_document(), "client_secret": "another"}
@@ -104,7 +109,7 @@ class TestTryIt:
         assert database.value("SELECT is_on FROM identity_providers") is False
 
     @pytest.mark.parametrize("changes", [{"client_id": "x", "client_secret": "y"}, {"client_secret": "y"}])
-    def test_provider_is_not_turned_on_by_a_change_that_must_be_tried(
+    def test_provider_is_not_turned_on_by_a_change_that_must_be_tested(
         self, tried, owner, sign_in, provider, database, changes
     ):
         database.run(
@@ -130,7 +135,7 @@ class TestTryIt:
     def test_user_who_may_no_longer_try_the_provider_is_not_signed_in(
         self, alice, browse, provider, service, customers, database, change
     ):
-        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/test"
         visitor.visit(f"/{path}")
         page = visitor.submit(stop=service.is_callback)
         database.run(change)
@@ -143,7 +148,7 @@ class TestTryIt:
     def test_press_admits_no_issuer_that_came_after_it(
         self, alice, browse, sign_in, provider, service, customers, database
     ):
-        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/test"
         visitor.visit(f"/{path}")
         page = visitor.submit(stop=service.is_callback)
         other = customers.globex

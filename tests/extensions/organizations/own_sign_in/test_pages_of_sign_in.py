@@ -130,7 +130,7 @@ def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provi
 
 # A browser reads a backslash as a slash: the form would end the organization.
 @pytest.mark.parametrize("name", [r"\..\..\..\end?", "\0", "00000000-0000-0000-0000-000000000000"])
-@pytest.mark.parametrize("action", ["try", "on", "off", "delete", "change"])
+@pytest.mark.parametrize("action", ["test", "on", "off", "delete", "change"])
 def test_link_to_an_action_on_no_provider_shows_no_form_for_it(visitor, name, action):
     page = visitor.visit(f"{SIGN_IN}/providers/{quote(name)}/{action}")
     assert page.status == 404

@@ -65,7 +65,7 @@ def test_press_is_void_once_the_user_changes_the_password_or_signs_out(
     assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
 
 
-@pytest.mark.parametrize("action", ["move", "try"])
+@pytest.mark.parametrize("action", ["move", "test"])
 def test_cancelled_press_leaves_the_identity_that_was_there(
     on, leave_at_provider, alice, service, provider, database, action
 ):
@@ -135,7 +135,7 @@ def test_disabling_an_issuer_that_is_off_takes_back_what_nobody_has_used(
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
 
 
-def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tried(
+def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tested(
     on, provider, sign_in, customers, database
 ):
     # Its users have left, or were deleted.

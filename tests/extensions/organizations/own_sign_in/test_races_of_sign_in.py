@@ -186,17 +186,17 @@ def test_owner_does_not_delete_what_the_operator_disables_meanwhile(
     assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
 
 
-@pytest.mark.parametrize("first", ["change", "trial"])
+@pytest.mark.parametrize("first", ["change", "test"])
 @pytest.mark.parametrize("changes", [{"client_id": "x", "client_secret": "y"}, {"client_secret": "y"}])
-def test_client_and_secret_that_come_during_a_trial_are_not_tried(
+def test_client_and_secret_that_come_during_a_test_are_not_tested(
     browse, alice, sign_in, provider, service, database, first, changes
 ):
     database.run("UPDATE identity_providers SET is_on = false")
     visitor = browse(alice)
-    visitor.visit(f"{PATH}/sign-in/providers/{provider}/try")
+    visitor.visit(f"{PATH}/sign-in/providers/{provider}/test")
     page = visitor.submit(stop=service.is_callback)
     acts = {
-        "trial": lambda: visitor.visit(page.url).url,
+        "test": lambda: visitor.visit(page.url).url,
         # Of another owner, as far as the provider can tell.
         "change": lambda: sign_in.change(provider, **changes).status_code,
     }
@@ -204,23 +204,23 @@ def test_client_and_secret_that_come_during_a_trial_are_not_tried(
         # The provider's answer is here before either of them has the lock.
         results = {name: lock.start(acts[name]) for name in sorted(acts, key=lambda name: name != first)}
     assert results["change"].result() == 200
-    assert results["trial"].result().endswith(f"{PATH}/sign-in")
+    assert results["test"].result().endswith(f"{PATH}/sign-in")
     assert database.count("identities", "provider LIKE 'sso:%%'") == 1
     assert database.value("SELECT tried_at FROM identity_providers") is None
     assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
 
 
-def test_trial_counts_although_another_owner_waits_to_change_nothing(
+def test_test_counts_although_another_owner_waits_to_change_nothing(
     browse, alice, sign_in, provider, service, database
 ):
     database.run("UPDATE identity_providers SET is_on = false")
     visitor = browse(alice)
-    visitor.visit(f"{PATH}/sign-in/providers/{provider}/try")
+    visitor.visit(f"{PATH}/sign-in/providers/{provider}/test")
     page = visitor.submit(stop=service.is_callback)
     with database.locked("identity_providers", provider) as lock:
-        trial = lock.start(lambda: visitor.visit(page.url).url)
+        test = lock.start(lambda: visitor.visit(page.url).url)
         change = lock.start(lambda: sign_in.change(provider, name="Acme Inc.").status_code)
-    assert (trial.result().endswith(f"{PATH}/sign-in"), change.result()) == (True, 200)
+    assert (test.result().endswith(f"{PATH}/sign-in"), change.result()) == (True, 200)
     assert database.value("SELECT tried_at IS NOT NULL FROM identity_providers")
 
 

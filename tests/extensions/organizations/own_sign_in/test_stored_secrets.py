@@ -48,7 +48,7 @@ def test_hostile_issuer_never_gets_the_stored_secret(
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_client_secret_in_the_same_request_allows_the_change_and_takes_another_trial(
+def test_client_secret_in_the_same_request_allows_the_change_and_takes_another_test(
     change, customers, hostile_values, database, field
 ):
     database.run("UPDATE identity_providers SET tried_at = now()")

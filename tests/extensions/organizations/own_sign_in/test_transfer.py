@@ -102,7 +102,7 @@ def test_import_restores_domains_and_leaves_a_provider_without_its_secret_off(
     assert database.everything(*TABLES) == before
 
 
-def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
+def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tested_it(
     run, file, exported, provider, database, press, alice, customers
 ):
     exported["providers"][0]["client_secret"] = customers.acme.provider.client_secret
