@@ -598,7 +598,7 @@ def organizations(page_client: PageClient) -> None:
     page_client.visit(f"{path}/sign-in/requirement")
     page_client.shows("require the own sign-in", "Members who sign in another way keep their account")
     page_client.press("sign-in/requirement")
-    page_client.shows("require the own sign-in, in another session", "organization’s provider first")
+    page_client.shows("require the own sign-in, in another session", "organization’s identity provider first")
     page_client.rows.run(
         "UPDATE organization_domains SET proved_at = now(), checked_at = now();"
         " INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled,"
@@ -621,6 +621,8 @@ def organizations(page_client: PageClient) -> None:
     page_client.rows.run("UPDATE identity_providers SET is_on = true")
     page_client.visit(f"{path}/sign-in")
     page_client.shows("sign-in of an organization, on", "Turn off")
+    page_client.visit(f"{path}/sign-in/providers/{id}/test")
+    page_client.shows("test a provider, on", "Nothing changes for anyone else.")
     for act in ("off", "delete"):
         page_client.visit(f"{path}/sign-in/providers/{id}/{act}")
         page_client.shows(f"{act} a provider", "API keys made in those sessions end")

@@ -238,7 +238,7 @@ def by_own_provider(page_client, database, company, names):
     page_client.visit(f"{path}/requirement")
     database.run("DELETE FROM identity_provider_domains")
     page_client.press("sign-in/requirement")
-    page_client.shows("require it without a domain", "A provider must be on, with a domain,")
+    page_client.shows("require it without a domain", "An identity provider must be on, with a domain,")
     database.run(
         "INSERT INTO identity_provider_domains SELECT domain, %(id)s FROM organization_domains", id=id
     )

@@ -89,6 +89,28 @@ def test_silence_at_the_other_names_does_not_outlast_the_deadline(sign_in, names
 
 
 @pytest.mark.parametrize(
+    ("place", "text", "is_silent", "msg"),
+    [
+        (None, "", False, "The TXT record of this domain is not there"),
+        (f"_latchkey.{DOMAIN}", "latchkey=x", False, "The TXT record of this domain has another value"),
+        (DOMAIN, "{value}", False, "The TXT record of this domain is at another name"),
+        (None, "", True, "The name servers of this domain don't answer"),
+    ],
+)
+def test_refused_check_says_in_its_message_what_there_is(
+    sign_in, names, monkeypatch, place, text, is_silent, msg
+):
+    monkeypatch.setattr(text_records, "_DEADLINE", 0.2)
+    record = sign_in.name(DOMAIN)
+    if place:
+        names.texts[place] = text.format(**record)
+    if is_silent:
+        names.silent.add(record["name"])
+    refused = sign_in.owner.post(f"{sign_in.path}/domains/{DOMAIN}")
+    assert_error(refused, 422, "domain_not_proved", details=ANYTHING, msg=msg)
+
+
+@pytest.mark.parametrize(
     "typed",
     [
         "https://acme.example/",

@@ -73,7 +73,7 @@ def test_page_of_two_owners_gives_the_redirect_uri_to_the_first(proved, browse, 
     fields = {"issuer": provider.url, "client_id": "x", "client_secret": "x"}
     page = late.press("sign-in/new/other", **fields)
     assert page.status == 409
-    assert "Another owner has connected an identity provider in the meantime" in words(page)
+    assert "An identity provider has been connected in the meantime" in words(page)
     uri = proved.owner.get(f"{proved.path}/providers").json["next_redirect_uri"]
     assert (uri in before, uri in page.text) == (False, True)
     assert database.count("identity_providers") == 1
@@ -147,16 +147,26 @@ def test_test_page_says_what_to_check_where_the_provider_shows_the_error(browse,
     assert "Are you and your colleagues assigned to the application?" in text
 
 
+@pytest.mark.parametrize("is_on", [False, True])
+def test_test_page_promises_what_holds_until_the_provider_is_on_and_then(
+    browse, alice, provider, database, is_on
+):
+    database.run("UPDATE identity_providers SET is_on = %(is_on)s", is_on=is_on)
+    text = words(browse(alice).visit(f"{SIGN_IN}/providers/{provider}/test"))
+    assert ("Nobody else is affected until you turn it on." in text) is not is_on
+    assert ("Nothing changes for anyone else." in text) is is_on
+
+
 # What spoils a test: the provider's state, what the owner reads, and the cause in the log.
 FAILURES = {
     "no email": (
         lambda acme: acme.be("1"),
-        "Acme-Idp sent no email address. Add the claim email to the ID token there",
+        "Acme-Idp didn’t send us your email address. Add the claim email to the ID token there",
         "email_missing",
     ),
     "malformed email": (
         lambda acme: acme.be("1", "alice"),
-        "Acme-Idp sent no email address.",
+        "Acme-Idp didn’t send us your email address.",
         "email_missing",
     ),
     "unverified": (
@@ -271,7 +281,7 @@ class TestReasonsOfEmployees:
     @pytest.mark.parametrize(
         ("claims", "sentence", "cause"),
         [
-            ({}, "The sign\u2011in of Acme-Idp sent no email address.", "email_missing"),
+            ({}, "Acme-Idp didn’t send us your email address.", "email_missing"),
             (
                 {"email": f"dave@{DOMAIN}", "email_verified": False},
                 "says that your email address isn’t verified.",
@@ -279,7 +289,7 @@ class TestReasonsOfEmployees:
             ),
             (
                 {"email": "dave@elsewhere.example"},
-                "sent an address at elsewhere.example , which can’t be used here.",
+                "Acme-Idp sent us an address at elsewhere.example , which can’t be used here.",
                 "email_elsewhere",
             ),
         ],
@@ -291,7 +301,7 @@ class TestReasonsOfEmployees:
         page = returned()
         assert urlsplit(page.url).path == "/sign-in"
         assert sentence in words(page)
-        assert "Tell your administrator." in words(page)
+        assert "Contact your administrator." in words(page)
         assert [(reason, details["because"]) for _, reason, details in log()] == [
             ("bad_oauth_callback", cause)
         ]

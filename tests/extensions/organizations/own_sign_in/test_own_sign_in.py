@@ -330,7 +330,7 @@ class TestRequirement:
             on.visit(f"{PATH}/sign-in/requirement")
             on.press(f"{PATH[1:]}/sign-in/requirement")
             assert on.page.status == 400
-            assert "A provider must be on, with a domain" in words(on.page)
+            assert "An identity provider must be on, with a domain" in words(on.page)
         else:
             response = (
                 session.put(acme, json=body | proof)

@@ -9,7 +9,7 @@ from tests.support.commands import run_command
 from tests.support.own_providers import DOMAIN
 from tests.support.server import at_once
 
-TAKEN = "Another provider has this redirect URI; register the next one"
+TAKEN = "This is not the next provider's redirect URI"
 
 
 @pytest.fixture
