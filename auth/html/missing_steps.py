@@ -1,33 +1,38 @@
 """Redirects to the page for a missing session, second step or proof, and links to what a membership lacks."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from flask import Response, request
 
 from auth.core.net.redirects import with_query
+from auth.core.text.names import PREFIX
 from auth.flows import organizations
 from auth.html import forms
 from auth.html.page import redirect_to_own
 from auth.html.redirects import COMPANY, own_page
-from auth.rules.levels import Aal
+from auth.rules import identities
 from auth.web import cookies
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from sql import queries
 
 # The pages to which a page's errors redirect. Without a session, it is /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
 REDIRECTED_ERRORS = {*_STEPS, "session_not_found", "session_expired"}
 _PARAMETERS = ("redirect_to", "code_challenge", "then")
+# The pages that have a way back in their query as a parameter `next`: of a company, and of an invitation.
+_KEEPS_WAY = re.compile(rf"/({COMPANY}|organizations/[^/]+/join)")
 
 
 def redirect_to_missing(error: ApiError) -> Response:
     """Redirect to the page for an error of `REDIRECTED_ERRORS`, which then returns to the requested page."""
-    is_company = request.path == f"/{COMPANY}"
-    next_page = _company_page() if is_company else request.path.removeprefix("/").removeprefix("account/")
+    keeps_way = _KEEPS_WAY.fullmatch(request.path) is not None
+    next_page = _with_way_back() if keeps_way else request.path.removeprefix("/").removeprefix("account/")
     # The next page checks these again.
-    parameters = {} if is_company else _parameters()
+    parameters = {} if keeps_way else _parameters()
     if error.error_code in _STEPS:
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
@@ -36,7 +41,7 @@ def redirect_to_missing(error: ApiError) -> Response:
         return to_step(error.key, {"next": next_page} | parameters)
     # The page shows why a link failed: the query is signed.
     query = {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
-    if is_company or (request.method in ("GET", "HEAD") and own_page(next_page)):
+    if keeps_way or (request.method in ("GET", "HEAD") and own_page(next_page)):
         query |= {"next": next_page} | parameters
     return to_step(error.key, query)
 
@@ -46,10 +51,11 @@ def _parameters() -> dict[str, str]:
     return {name: request.values[name] for name in _PARAMETERS if name in request.values}
 
 
-def _company_page() -> str:
-    """Return the page of a company with its way back, which not every page of a step passes on."""
+def _with_way_back() -> str:
+    """Return the page with its way back, which not every page of a step passes on."""
     query = {name: request.values[name] for name in (*_PARAMETERS, "next") if name in request.values}
-    return with_query(COMPANY, query) if query else COMPANY
+    page = request.path.removeprefix("/")
+    return with_query(page, query) if query else page
 
 
 def to_step(key: str, query: dict[str, str]) -> Response:
@@ -66,7 +72,7 @@ def to_step(key: str, query: dict[str, str]) -> Response:
 
 class MembershipStep(NamedTuple):
     """What a membership lacks in a session: the names of its texts in the table `organizations`, and the path
-    of its page, None if there is none.
+    of its page, None if there is none for the user.
     """
 
     asks: str
@@ -75,14 +81,28 @@ class MembershipStep(NamedTuple):
 
 
 def step_of_membership(
-    membership: Mapping[str, Any], aal: Aal | None, next_page: str
+    membership: Mapping[str, Any], person: "queries.SelectPerson | None", next_page: str
 ) -> MembershipStep | None:
-    """Return what makes a membership count, as a session of this level sees it; then `next_page` comes."""
-    missing = organizations.missing_step(membership, aal or "")
+    """Return what makes a membership count, as the user's session sees it; then `next_page` comes."""
+    missing = organizations.missing_step(membership, (person and person.aal) or "")
     if missing == "organization_sign_in_needed":
-        path = with_query(COMPANY, {"next": next_page}) if membership["requires"]["providers"] else None
-        return MembershipStep("asks_sign_in", "give_sign_in", path)
+        if person is None or not _moves_to_one(person, membership["requires"]["providers"]):
+            return MembershipStep("asks_sign_in_of_others", "give_sign_in", None)
+        return MembershipStep("asks_sign_in", "give_sign_in", with_query(COMPANY, {"next": next_page}))
     if missing == "insufficient_aal":
-        page = "second-step" if latchkey.settings.mfa_enabled else "account/passkeys/new"
-        return MembershipStep("asks", "give", with_query(page, {"next": next_page}))
+        page = _page_of_second_step()
+        return MembershipStep("asks", "give", with_query(page, {"next": next_page}) if page else None)
     return None
+
+
+def _moves_to_one(person: "queries.SelectPerson", providers: Collection[str]) -> bool:
+    """Whether the page of a company leads the user to one of these providers."""
+    row = queries.select_provider_of_user(latchkey.db, user_id=person.id) if providers else None
+    is_one = row is not None and f"{PREFIX}{row.id}" in providers
+    return is_one and identities.refusal_of_administrator(person) is None
+
+
+def _page_of_second_step() -> str | None:
+    if latchkey.settings.mfa_enabled:
+        return "second-step"
+    return "account/passkeys/new" if latchkey.settings.passkeys_enabled else None

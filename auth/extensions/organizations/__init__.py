@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 _PAGE = "organizations/[a-z0-9-]{1,63}"
+# Its query is the way back, which the page checks.
+_JOIN = rf"{_PAGE}/join(\?[!-~]+)?"
 
 
 class Organizations(Extension):
@@ -30,10 +32,10 @@ class Organizations(Extension):
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         # A segment may be a domain.
-        return ((f"{_PAGE}/join", "{}"), (rf"{_PAGE}(/[a-z0-9-]+(\.[a-z0-9-]+)*)*", "account/{}"))
+        return ((_JOIN, "{}"), (rf"{_PAGE}(/[a-z0-9-]+(\.[a-z0-9-]+)*)*", "account/{}"))
 
     def purpose_of(self, next_page: str) -> str | None:
-        return "invitation" if re.fullmatch(f"{_PAGE}/join", next_page) else None
+        return "invitation" if re.fullmatch(_JOIN, next_page) else None
 
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.organizations import pages

@@ -1,17 +1,34 @@
 """The page of an invitation: the question, and what it says where there is nothing to answer any more."""
 
 import re
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
 from tests.support.checked_rows import statements_run
-from tests.support.links import SITE
+from tests.support.links import SITE, single
 from tests.support.page_tour import google
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
 PATH = "/organizations/acme/join"
+CONSENT = f"oauth/consent?authorization_id={'a' * 43}"
+# Acme has a provider for its domain, and requires it.
+OWN_SIGN_IN = """
+    INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled, disabled_at,
+                                    organization_id)
+    SELECT id, 'custom:acme', 'Acme', 'https://login.acme.example', 'x', 'x', false, to_timestamp(0), id
+      FROM organizations;
+    UPDATE identity_providers SET is_on = true;
+    INSERT INTO identity_provider_domains (domain, provider_id) SELECT 'example.com', id FROM identity_providers;
+    UPDATE organizations SET needs_own_provider = true;
+"""
+# The domain may be another customer's.
+OTHERS = """
+    INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled)
+    VALUES (gen_random_uuid(), 'custom:globex', 'Globex', 'https://login.globex.example', 'x', 'x', true);
+"""
 NEW = "new@example.com"
 APPLICATION = "https://nimbus.example"
 NONE = (
@@ -322,22 +339,62 @@ class TestMember:
         text = words(visitor.page)
         assert "You’re now a member of Acme Acme asks for a second step. Complete the second step" in text
         assert "Continue to Nimbus" in text
-        visitor.visit(visitor.link_to("second-step?next=organizations/acme/join"))
-        assert unsigned(visitor.page).endswith("?next=organizations%2Facme%2Fjoin")
+        visitor.visit(visitor.link_to("second-step?next=organizations%2Facme%2Fjoin"))
+        assert unsigned(visitor.page).endswith("?next=organizations%2Facme%2Fjoin%3Fthen%3Dsite")
         assert "Two-step verification" in words(visitor.page)
 
     def test_member_whose_session_lacks_the_own_sign_in_is_led_to_it(self, acme, join, bob, browse, database):
         join(bob, acme)
-        database.run(
-            """INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled,
-                                               disabled_at, organization_id)
-               SELECT id, 'custom:acme', 'Acme', 'https://login.acme.example', 'x', 'x', false, to_timestamp(0), id
-                 FROM organizations;
-               UPDATE identity_providers SET is_on = true;
-               UPDATE organizations SET needs_own_provider = true"""
-        )
+        database.run(OWN_SIGN_IN)
         visitor = browse(bob)
-        visitor.visit(PATH)
+        visitor.visit(f"{PATH}?{urlencode({'next': CONSENT})}")
         text = words(visitor.page)
         assert "You’re already a member of Acme Acme asks you to sign in with your company’s account." in text
-        assert "Sign in with your company Acme Continue to Nimbus" in text
+        assert "Sign in with your company Continue to Nimbus" in text
+        # It comes back to this page, which goes on to the application.
+        query = single(urlsplit(visitor.link_to("account/company?next=")).query)
+        assert query == {"next": f"organizations/acme/join?{urlencode({'next': CONSENT})}"}
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE identity_provider_domains SET domain = 'elsewhere.example'",
+            "UPDATE identity_provider_domains SET provider_id = (SELECT id FROM identity_providers WHERE name = 'Globex')",
+            "UPDATE identity_providers SET is_on = false",
+            "UPDATE users SET role = 'admin' WHERE email = 'bob@example.com'",
+        ],
+    )
+    def test_member_whom_the_own_sign_in_does_not_serve_is_led_to_an_owner(
+        self, acme, join, bob, browse, database, change
+    ):
+        join(bob, acme)
+        database.run(OWN_SIGN_IN + OTHERS + change)
+        visitor = browse(bob)
+        for path in (PATH, "/account"):
+            text = words(visitor.visit(path))
+            assert "Acme asks you to sign in with your company’s account. This account can’t do that" in text
+            assert "ask one of the organization’s owners." in text
+            assert "account/company?next" not in visitor.page.text
+
+    def test_way_back_of_the_page_outlives_a_sign_in(self, invite, bob, client):
+        invite(bob.email)
+        path = f"{PATH}?{urlencode({'next': CONSENT, 'redirect_to': APPLICATION})}"
+        visitor = Visitor(client.application)
+        visitor.visit(path)
+        visitor.press("sign-in", email=bob.email, password=PASSWORD)
+        assert "Join Acme as member?" in words(visitor.page)
+        assert single(urlsplit(visitor.page.url).query) == {"next": CONSENT, "redirect_to": APPLICATION}
+
+    @pytest.mark.parametrize("has_passkeys", [True, False])
+    def test_second_step_without_authenticator_apps_is_a_passkey_if_there_are_any(
+        self, make_app, settings, acme, join, bob, database, has_passkeys
+    ):
+        join(bob, acme)
+        database.run("UPDATE organizations SET level = 'aal2'")
+        app = make_app(**settings, AUTH_MFA_ENABLED="false", AUTH_PASSKEYS_ENABLED=str(has_passkeys).lower())
+        visitor = Visitor(app).with_session_of(bob)
+        for path, next_page in ((PATH, "organizations%2Facme%2Fjoin"), ("/account", "organizations%2Facme")):
+            assert "Acme asks for a second step." in words(visitor.visit(path))
+            link = f"account/passkeys/new?next={next_page}"
+            assert (link in visitor.page.text) is has_passkeys
+            assert ("Complete the second step" in words(visitor.page)) is has_passkeys

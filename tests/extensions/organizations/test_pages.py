@@ -294,7 +294,7 @@ class TestSecondStep:
         visitor = browse(bob)
         visitor.visit("/account")
         assert "Acme asks for a second step." in words(visitor.page)
-        visitor.visit(visitor.link_to("second-step?next=organizations/acme"))
+        visitor.visit(visitor.link_to("second-step?next=organizations%2Facme"))
         assert "Two-step verification" in words(visitor.page)
         visitor.visit(f"{PATH}/leave")
         visitor.press("leave")

@@ -33,7 +33,7 @@ def variables(
     waiting = [
         {"name": in_one_line(each["name"]), "step": step}
         for each in needed
-        if (step := step_of_membership(each, person and person.aal, next_page))
+        if (step := step_of_membership(each, person, next_page))
     ]
     return {
         "lack": lack,
