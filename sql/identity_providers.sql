@@ -184,12 +184,15 @@ WITH RECURSIVE present AS MATERIALIZED (
 )
 SELECT end_opened_in(locked.id, terms_over_of(locked.id), :reason, clock_timestamp()) FROM locked;
 
--- name: select_provider_of_user(user_id uuid) -> row? (organization_id?)
--- The provider of the domain of a user's proved address, whether it signs in this user (`is_linked`), and whether an
--- administrator has moved the user to it (`is_adopted`).
+-- name: select_provider_of_user(user_id uuid) -> row? (organization_id?, joins?)
+-- The provider of the domain of a user's proved address, whether it signs in this user (`is_linked`), whether an
+-- administrator has moved the user to it (`is_adopted`), and the name of the organization that the user joins there.
 SELECT p.id, p.identifier, p.issuer, d.domain, is_enabled(p) AS enabled, p.organization_id,
        EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p)) AS is_linked,
-       EXISTS (SELECT FROM identity_provider_adoptions AS a WHERE a.user_id = u.id AND a.provider_id = p.id) AS is_adopted
+       EXISTS (SELECT FROM identity_provider_adoptions AS a WHERE a.user_id = u.id AND a.provider_id = p.id) AS is_adopted,
+       (SELECT o.name FROM organizations AS o
+         WHERE o.id = p.organization_id AND o.ended_at IS NULL AND p.member_role IS NOT NULL
+           AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = o.id AND m.user_id = u.id)) AS joins
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
   JOIN identity_providers AS p ON p.id = d.provider_id

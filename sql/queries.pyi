@@ -1044,6 +1044,7 @@ class SelectProviderOfUser(NamedTuple):
     organization_id: str | None
     is_linked: bool
     is_adopted: bool
+    joins: str | None
 
 def select_provider_of_user(on: Runner, /, *, user_id: str | None) -> SelectProviderOfUser | None: ...
 

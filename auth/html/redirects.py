@@ -194,7 +194,7 @@ def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Respo
     # Developers look here before they read the log.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(ending.url):
-        goes_on = ending.is_signed_in and _is_page(ending.url, "sign-in")
+        goes_on = ending.is_signed_in and is_page(ending.url, "sign-in")
         next_url = destination_of(ending.url).next_url() if goes_on else None
         shown = {"error_code": refusal.key} if refusal.key in _SHOWN_BY_KEY else code
         cause = refusal.values if "cause" in refusal.values else {}
@@ -243,7 +243,7 @@ def redirect_with_cookie(
 ) -> Response:
     """Sign the browser in, and redirect it to a page of ours, which shows the message `done`.
 
-    From /sign-in, and from the page of a company, it goes on to its destination.
+    From /sign-in, and from the page of a company after a move, it goes on to its destination.
     """
     if browser_sessions.resume():
         with suppress(ApiError):  # it has ended meanwhile
@@ -251,8 +251,8 @@ def redirect_with_cookie(
     browser_sessions.begin(session)
     if done:
         target = with_query(target, forms.signed_query(done=done))
-    if _is_page(target, "sign-in") or _is_page(target, COMPANY):
-        has_moved = way is not None and way.startswith(PREFIX) and _is_page(target, COMPANY)
+    has_moved = way is not None and way.startswith(PREFIX) and is_page(target, COMPANY)
+    if is_page(target, "sign-in") or has_moved:
         response = redirect_after_sign_in(destination_of(target), done="company" if has_moved else None)
     else:
         response = redirect(target)
@@ -261,7 +261,8 @@ def redirect_with_cookie(
     return response
 
 
-def _is_page(target: str, path: str) -> bool:
+def is_page(target: str, path: str) -> bool:
+    """Whether a URL is that of our page with this path."""
     return urlsplit(target).path.endswith(f"/{path}")
 
 

@@ -9,6 +9,7 @@ from flask import Blueprint, Response
 from markupsafe import Markup
 from marshmallow.validate import Length
 
+from auth.core.net.redirects import with_query
 from auth.core.providers.customers import host_of
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, domains, lifecycle, sign_in
@@ -19,7 +20,7 @@ from auth.flows.sign_in.oauth import provider_named
 from auth.html.page import address, redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
 from auth.html.providers import begin_for_caller
-from auth.html.redirects import Destination
+from auth.html.redirects import COMPANY, Destination
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web import Level, fields, g
@@ -224,6 +225,9 @@ def submit_own_requirement(slug: str) -> Response:
 def show_act(slug: str, provider: str, act: str, problem: Problem | None = None) -> Response:
     """Ask an owner for an act on a provider, with a fresh proof."""
     asked = current_asked()
+    if act == "move":
+        # Operators of 0.7 gave users this URL.
+        return redirect_to_own(with_query(COMPANY, {"next": f"organizations/{slug}"}))
     if act not in _ACTS:
         raise ApiError("not_found")
     organization = access.find_admitted(asked, slug, OWNER)

@@ -41,6 +41,7 @@ from auth.web import Level, audited, cookies
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import read_form
+from sql import queries
 
 blueprint = Blueprint("sign_in", __name__)
 
@@ -70,10 +71,18 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     error_code = forms.signed_value("error_code")
     # The form would send the address of a user whom the provider may not sign in there again.
     way = _BY_PASSWORD if error_code.endswith(_CONFLICT) else _way()
-    conflict = _typed_address() if error_code == _CONFLICT and not problem else None
-    shown_problem = problem or (why_ended() if error_code in ("", _ENDED) else None) or problem_of_redirect()
-    shown = {"conflict": conflict, "problem": None if conflict else shown_problem}
-    return _page_with_providers("sign_in.html", "sign-in", way=way, sign_up=_path("sign-up", way), **shown)
+    conflict = _conflict(error_code)
+    why = (why_ended() if error_code in ("", _ENDED) else None) or problem_of_redirect()
+    shown_problem = problem or (None if conflict else why)
+    shown = {"conflict": conflict, "problem": shown_problem, "sign_up": _path("sign-up", way)}
+    return _page_with_providers("sign_in.html", "sign-in", way=way, **shown)
+
+
+def _conflict(error_code: str) -> "queries.SelectTypedAddress | None":
+    """Return the address that the company's provider may not sign in yet, also after a failed form."""
+    if error_code == _CONFLICT:
+        return address_of_page()
+    return waiting.typed_address(current_asked(), request.form.get("conflict", ""))
 
 
 def _sign_in_again(problem: Problem) -> Response:

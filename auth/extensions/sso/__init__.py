@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from auth.core.providers.client import Provider
     from sql import queries
 
-_PAGE = "account/company"
+_COMPANY = "account/company"
 
 
 class Sso(Extension):
@@ -35,15 +35,15 @@ class Sso(Extension):
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         # Its query is the way back to the application, which the page checks.
-        return ((rf"{_PAGE}(\?[!-~]+)?", "{}"),)
+        return ((rf"{_COMPANY}(\?[!-~]+)?", "{}"),)
 
     def waiting_behind(self, next_page: str) -> Waiting | None:
         from auth.html.page import waiting_behind
 
         page, _, query = next_page.partition("?")
-        after = dict(parse_qsl(query)).get("next", "") if page == _PAGE else ""
-        # A link may name this page again and again, deeper than Python recurses.
-        return waiting_behind(after) if after and not after.startswith(_PAGE) else None
+        after = dict(parse_qsl(query)).get("next", "") if page == _COMPANY else ""
+        # Behind one page: a URL may repeat it hundreds of times.
+        return None if not after or after.startswith(_COMPANY) else waiting_behind(after)
 
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.sso import company

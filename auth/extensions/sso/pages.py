@@ -91,6 +91,8 @@ def show_account(problem: Problem | None = None) -> Response:
         is_linked=row.is_linked,
         account=person.email,
         domain=row.domain,
+        joins=row.joins,
+        is_for_good=row.organization_id is None,
         provider_host=host_of(row.issuer),
     )
 

@@ -272,7 +272,7 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows("account, move to a company", "Your other ways to sign in stay.")
     company.be("3", "eve@example.com")
     page_client.press("account/company")
-    page_client.shows("account, someone else at the company", "Someone else is signed in at your company.")
+    page_client.shows("account, someone else at the company", "Your company signed in a different account.")
     page_client.visit("/account")
     page_client.shows(
         "account, asked for the own sign-in", "Acme asks you to sign in with your company’s account."

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -11,7 +11,7 @@ from auth.delivery.rendering import load_templates
 from tests.support import factors
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
-from tests.support.links import SITE
+from tests.support.links import SITE, single
 from tests.support.oauth import APPLICATION
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import PASSWORD, register
@@ -213,6 +213,7 @@ class TestWhoHadAnAccount:
         page = visitor.press("sign-in", password=PASSWORD)
         assert path_of(page) == "/account/company"
         assert "your company can open this account. Your other ways to sign in stay." in words(page)
+        assert "Only your administrator can undo this." in words(page)
         assert f"Sign in with your company {acme.host}" in words(page)
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
         page = visitor.press("account/company")
@@ -240,6 +241,54 @@ class TestWhoHadAnAccount:
         # The company's session needs the second step again.
         assert path_of(page) == "/second-step"
         assert database.count("identities", "provider LIKE 'sso:%%'") == 1
+
+    def test_failed_password_keeps_the_reason_and_a_second_press_the_way_back(
+        self, conflict, visitor, database
+    ):
+        conflict()
+        page = visitor.press("sign-in", email=BOB, password="Wrong-Horse-1")
+        assert page.status == 403
+        assert f"You already have an account for {BOB} . Sign in once as before" in words(page)
+        assert "That email and password don’t match." in words(page)
+        assert "sign-in/company" not in page.text
+        # From the page of the company, which the user opens again.
+        way = urlencode({"next": f"account/company?{urlencode(HERE)}"})
+        visitor.visit(f"/sign-in/company?{way}")
+        page = visitor.press("sign-in/company", email=BOB)
+        assert "You already have an account" in words(page)
+        assert single(urlsplit(page.url).query)["next"] == f"account/company?{urlencode(HERE)}"
+        visitor.press("sign-in", password=PASSWORD)
+        assert visitor.press("account/company").url.startswith(f"{APPLICATION}?code=")
+
+    def test_address_of_another_browser_is_not_said_after_a_failed_password(self, sso, conflict):
+        page = conflict()
+        typed = single(urlsplit(page.url).query)["typed"]
+        other = Visitor(sso.app)
+        other.visit("/sign-in?way=password")
+        page = other.press("sign-in", email=ZOE, password="Wrong-Horse-1", conflict=typed)
+        assert page.status == 403
+        assert "You already have an account" not in words(page)
+        assert BOB not in page.text
+
+    def test_link_to_the_page_shows_it_after_a_sign_in(self, sso, bob, acme, service_role, visitor, database):
+        body = {"type": "magiclink", "email": BOB, "redirect_to": f"{SITE}/account/company"}
+        link = sso.client.post("/admin/generate_link", json=body, headers=service_role).json["action_link"]
+        visitor.visit(link)
+        visitor.submit()
+        assert path_of(visitor.page) == "/account/company"
+        assert "People at acme.example sign in with their company." in words(visitor.page)
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+
+    @cases("times", [1, 30, 400])
+    def test_way_back_that_repeats_the_page_is_followed_once(self, visitor, sso, times):
+        nested = "account/company?next=" * times + f"oauth/consent?authorization_id={'a' * 43}"
+        shown, refused = (400, 400) if times == 400 else (200, 403)  # too long
+        before = statements_run()
+        assert visitor.visit(f"/sign-in?{urlencode({'next': nested})}").status == shown
+        visitor.visit("/sign-in")
+        page = visitor.press("sign-in", email="eve@example.com", password="Wrong-Horse-1", next=nested)
+        assert page.status == refused
+        assert statements_run() - before < 20
 
     def test_not_now_leads_on_without_a_move(self, conflict, visitor, database):
         conflict()
@@ -332,7 +381,7 @@ class TestWhoHadAnAccount:
         acme.be("13", "eve@acme.example")
         page = visitor.press("account/company")
         assert path_of(page) == "/account/company"
-        assert "Someone else is signed in at your company." in words(page)
+        assert "Your company signed in a different account." in words(page)
         assert database.count("users") == 1
         acme.be("9", BOB)
         assert visitor.press("account/company").url.startswith(f"{APPLICATION}?code=")

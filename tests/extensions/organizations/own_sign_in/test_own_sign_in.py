@@ -268,6 +268,22 @@ class TestRequirement:
         )
         assert "organizations" not in owner.refreshed().claims
 
+    def test_page_of_the_move_says_that_the_user_joins(self, on, acme, join, bob, browse):
+        visitor = browse(bob)
+        page = visitor.visit("/account/company")
+        assert "your company can open this account, and you join Acme . Your other ways" in words(page)
+        assert "undo" not in words(page)
+        join(bob, acme)
+        page = visitor.visit("/account/company")
+        assert "your company can open this account. Your other ways" in words(page)
+
+    def test_url_of_the_move_in_the_last_release_leads_to_its_page(self, on, browse, bob, mallory, provider):
+        for person in (bob, mallory):
+            visitor = browse(person)
+            for slug in ("acme", "nobody"):
+                visitor.visit(f"/account/organizations/{slug}/sign-in/providers/{provider}/move")
+                assert visitor.page.url == f"{SITE}/account/company?next=organizations%2F{slug}"
+
     def test_button_moves_a_member_with_a_password(
         self, on, join, bob, acme, provider, customers, press, browse, database
     ):
