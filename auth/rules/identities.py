@@ -50,11 +50,11 @@ def refusal_of_customer(
     return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
 
 
-def reader_of_cause(*, role: Role, is_signed: bool) -> Literal["owner", "employee"] | None:
-    """Who is told why a customer's provider signed nobody in: an owner who tries it (`role`) in any case,
-    others only what is wrong with an identity that the provider has signed.
+def reader_of_cause(*, role: Role, is_trial: bool, is_signed: bool) -> Literal["owner", "employee"] | None:
+    """Who is told why a customer's provider signed nobody in: an owner (`role`) who tries it in any case,
+    others, and an owner who moves to it, only what is wrong with an identity that the provider has signed.
     """
-    if role == OWNER:
+    if is_trial and role == OWNER:
         return "owner"
     return "employee" if is_signed else None
 
@@ -68,8 +68,8 @@ def refusal_of_customers_user(
     who moved to it, or were moved by an administrator (`is_adopted`). The data of a user with another proved
     address may be a stranger's.
     """
-    if person.role == "admin":
-        return "admin.user_sso_conflict"
+    if refusal := refusal_of_administrator(person):
+        return refusal
     if is_linked:
         is_its_address = domain_of(person.email) in provider.domains
         return None if is_its_address else "customer.email_address_not_authorized"
@@ -80,9 +80,15 @@ def refusal_of_customers_user(
 
 def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Refusal | None:
     """A provider signs in no administrator, and only addresses of its domains."""
-    if user.role == "admin":
-        return "admin.user_sso_conflict"
-    return None if domain in domains else "customer.email_address_not_authorized"
+    is_its_address = domain in domains
+    return refusal_of_administrator(user) or (
+        None if is_its_address else "customer.email_address_not_authorized"
+    )
+
+
+def refusal_of_administrator(user: User) -> Refusal | None:
+    """A customer's provider signs in no administrator."""
+    return "admin.user_sso_conflict" if user.role == "admin" else None
 
 
 def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | None:

@@ -154,15 +154,19 @@ def test_user_unlinks_a_customer_after_leaving_in_a_session_that_it_did_not_open
 
 
 @pytest.mark.parametrize(
-    ("role", "is_signed", "reader"),
+    ("role", "is_trial", "is_signed", "reader"),
     [
-        ("owner", False, "owner"),
-        ("owner", True, "owner"),
-        ("admin", True, "employee"),
-        ("member", False, None),
-        (None, True, "employee"),
-        (None, False, None),
+        ("owner", True, False, "owner"),
+        ("owner", True, True, "owner"),
+        ("owner", False, True, "employee"),
+        ("owner", False, False, None),
+        ("admin", True, True, "employee"),
+        ("member", False, False, None),
+        (None, False, True, "employee"),
+        (None, False, False, None),
     ],
 )
-def test_owner_reads_why_a_test_failed_and_others_what_the_provider_has_signed(role, is_signed, reader):
-    assert reader_of_cause(role=role, is_signed=is_signed) == reader
+def test_owner_reads_why_a_test_failed_and_others_what_the_provider_has_signed(
+    role, is_trial, is_signed, reader
+):
+    assert reader_of_cause(role=role, is_trial=is_trial, is_signed=is_signed) == reader

@@ -10,7 +10,7 @@ from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.external_identities import sign_in, sign_in_with_id_token
 from auth.html import providers
-from auth.html.redirects import FlowEnd, redirect_done, redirect_signed_in
+from auth.html.redirects import COMPANY, FlowEnd, is_page, redirect_done, redirect_signed_in
 from auth.web import (
     Level,
     answered_by,
@@ -128,7 +128,8 @@ def callback(name: str | None = None) -> Response:
             raise
         if error.key == "user_sso_conflict" and identity and latchkey.redirects.is_own_page(ending.url):
             return providers.redirect_to_own_way(ending, identity.email)
-        return providers.redirect_with_refusal(ending, oauth.explained(asked, flow, error))
+        is_trial = initiator is not None and not is_page(ending.url, COMPANY)
+        return providers.redirect_with_refusal(ending, oauth.explained(asked, flow, error, is_trial=is_trial))
 
 
 @takes_tokens

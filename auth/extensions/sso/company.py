@@ -26,14 +26,14 @@ def of_user(parts: Latchkey, user_id: str) -> "queries.SelectProviderOfUser | No
 def of_caller(asked: Asked, person: PersonFacts) -> "queries.SelectProviderOfUser":
     """Return the provider to which the caller may move. Refuse an administrator."""
     row = found(of_user(asked.parts, person.id), "sso_provider_not_found")
-    if refusal := identities.refusal_of_adoption(person, row.domain, [row.domain]):
+    if refusal := identities.refusal_of_administrator(person):
         raise ApiError(refusal)
     return row
 
 
 def offer(asked: Asked, person: PersonFacts) -> dict[str, Any] | None:
     """Return what the account page says to a user who has not moved to the company's sign-in, or None."""
-    row = None if person.role == "admin" else of_user(asked.parts, person.id)
+    row = None if identities.refusal_of_administrator(person) else of_user(asked.parts, person.id)
     return {"domain": row.domain, "host": host_of(row.issuer)} if row and not row.is_linked else None
 
 

@@ -216,8 +216,8 @@ def _user_of(
     is_test = False
     if initiator and provider:
         if person is None or person.id != initiator.user_id:
-            told = identity.told_email or ""
-            return ApiError("pressed.user_sso_conflict", cause="user_elsewhere", named=told)
+            # No address: the cause is in a URL.
+            return ApiError("pressed.user_sso_conflict", cause="user_elsewhere")
         # The session may have ended since, such as a thief's by a new password.
         if end := end_of_session(person, facts.own_session_of(person), asked.policy):
             return ApiError(end)

@@ -149,9 +149,9 @@ def identify(
         raise ApiError("bad_oauth_callback", str(error), cause=cause, named=error.named) from None
 
 
-def explained(asked: Asked, flow: "queries.SpendOauthFlow", refusal: ApiError) -> ApiError:
+def explained(asked: Asked, flow: "queries.SpendOauthFlow", refusal: ApiError, *, is_trial: bool) -> ApiError:
     """Return the refusal of a callback with its cause, if the browser's user is told it, and note it for the
-    log of the provider's organization.
+    log of the provider's organization. A flow of an initiator is a trial of the provider, or a move to it.
     """
     values, refusal.values = refusal.values, {}
     cause, initiator = values.get("cause"), initiator_of(flow)
@@ -159,7 +159,9 @@ def explained(asked: Asked, flow: "queries.SpendOauthFlow", refusal: ApiError) -
         return refusal
     id, user_id = flow.provider.removeprefix(PREFIX), initiator and initiator.user_id
     row = queries.select_organization_of_provider(asked.db, provider_id=id, user_id=user_id)
-    reader = row and identities.reader_of_cause(role=row.role, is_signed=cause in CAUSES_OF_IDENTITY)
+    reader = row and identities.reader_of_cause(
+        role=row.role, is_trial=is_trial, is_signed=cause in CAUSES_OF_IDENTITY
+    )
     if row is None or reader is None:
         return refusal
     asked.noted.note(user_id=user_id, provider=flow.provider)

@@ -193,7 +193,7 @@ FAILURES = {
     ),
     "somebody else": (
         lambda acme: acme.be("2", f"bob@{DOMAIN}"),
-        f"signed you in as bob@{DOMAIN} , which isn’t your account here.",
+        "Acme-Idp signed you in to a different account.",
         "user_elsewhere",
     ),
     "not assigned": (

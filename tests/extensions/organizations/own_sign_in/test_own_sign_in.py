@@ -1,5 +1,7 @@
 """Signing in with an organization's own provider: *Test sign-in*, *On*, the requirement, and who joins."""
 
+from urllib.parse import unquote, urlsplit
+
 import pytest
 
 from auth.delivery import janitor
@@ -40,7 +42,10 @@ class TestOfOwners:
         before = database.count("sessions")
         visitor = press(alice)
         assert "error_code=pressed.user_sso_conflict" in visitor.page.url
-        assert "which isn’t your account here" in words(visitor.page)
+        assert "signed you in to a different account." in words(visitor.page)
+        # URLs are in the history of the browser, and in logs.
+        assert email not in unquote(visitor.page.url)
+        assert email not in visitor.page.text
         assert database.count("sessions") == before + 1  # that of her browser
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
         assert database.value("SELECT tried_at FROM identity_providers") is None
@@ -283,6 +288,18 @@ class TestRequirement:
             for slug in ("acme", "nobody"):
                 visitor.visit(f"/account/organizations/{slug}/sign-in/providers/{provider}/move")
                 assert visitor.page.url == f"{SITE}/account/company?next=organizations%2F{slug}"
+
+    def test_owner_who_moves_reads_what_every_user_reads(
+        self, on, owner, acme, press, browse, alice, customers
+    ):
+        before = owner.get(f"{acme}/audit").json["data"]
+        customers.acme.provider.client_secret, secret = "another", customers.acme.provider.client_secret
+        page = press(alice, "move", browse(alice)).page
+        customers.acme.provider.client_secret = secret
+        assert urlsplit(page.url).path == "/account/company"
+        assert "The provider didn’t sign you in." in words(page)
+        assert "client secret" not in words(page)
+        assert owner.get(f"{acme}/audit").json["data"] == before
 
     def test_button_moves_a_member_with_a_password(
         self, on, join, bob, acme, provider, customers, press, browse, database
