@@ -277,6 +277,10 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows(
         "account, asked for the own sign-in", "Acme asks you to sign in with your company’s account."
     )
+    database.run("UPDATE identity_providers SET is_on = false")
+    page_client.visit("/account")
+    page_client.shows("account, asked for an own sign-in that is off", "This account can’t do that")
+    database.run("UPDATE identity_providers SET is_on = true")
     page_client.visit("/account/company")
     company.be("2", BOB)
     page_client.press("account/company")
@@ -296,6 +300,11 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows(
         "account, no company", "No company has connected the domain of your email address here."
     )
+    database.run(
+        "UPDATE identity_providers SET organization_id = NULL, member_role = NULL, enabled = true, disabled_at = NULL"
+    )
+    page_client.visit("/account/company")
+    page_client.shows("account, move to an operator's provider", "Only your administrator can undo this.")
 
 
 def test_every_form_works_without_javascript(page_client, database, monkeypatch):
