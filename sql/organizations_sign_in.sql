@@ -107,6 +107,12 @@ SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.i
  WHERE i.user_id = :user_id AND p.organization_id = :organization_id
  ORDER BY i.created_at, p.id;
 
+-- name: list_joinable_providers(organization_id uuid) -> rows (member_role?)
+-- What decides who may join by moving to the organization's sign-in.
+SELECT p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains
+  FROM identity_providers AS p
+ WHERE p.organization_id = :organization_id;
+
 -- name: keep_membership(user_id uuid, organization_id uuid, provider_id uuid, heir_id uuid)
 -- A membership that stays when the provider that added it is deleted: that of the last owner, and one that another
 -- provider (`heir_id`) would add.

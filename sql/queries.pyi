@@ -2159,6 +2159,13 @@ class ListIdentitiesAtOrganization(NamedTuple):
 
 def list_identities_at_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> list[ListIdentitiesAtOrganization]: ...
 
+class ListJoinableProviders(NamedTuple):
+    member_role: str | None
+    enabled: bool
+    domains: list[str]
+
+def list_joinable_providers(on: Runner, /, *, organization_id: str | None) -> list[ListJoinableProviders]: ...
+
 def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None, heir_id: str | None) -> int: ...
 
 class ListDomainsToLookUp(NamedTuple):

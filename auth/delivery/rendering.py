@@ -73,6 +73,7 @@ _SAMPLE = {
     "sign_in": "joins",
     "by_mailbox_alone": True,
     "may_disconnect": True,
+    "may_rejoin": True,
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
 }
@@ -87,7 +88,7 @@ _FORMATS: dict[str, Callable[[Any], object]] = {
 }
 _UNFORMATTED = (
     "inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times",
-    "added", "sign_in", "by_mailbox_alone", "may_disconnect",
+    "added", "sign_in", "by_mailbox_alone", "may_disconnect", "may_rejoin",
 )  # fmt: skip
 _SLUG = re.compile("[a-z0-9-]{1,63}")
 _OPTIONS: dict[str, Any] = {

@@ -27,21 +27,25 @@ class Departure:
     """What becomes of the sign-in of a user who is no member any more: which identities at the organization's
     providers go, and whether one that stays opens the account. `by_mailbox_alone` if else only a mailbox at
     a domain of such a provider signs the user in, without a second step. `may_disconnect` if the user can
-    remove one that stays.
+    remove one that stays. `may_rejoin` if not a mere sign-in, but a move to a provider makes the user a
+    member again.
     """
 
     lost: "Sequence[queries.ListIdentitiesAtOrganization]"
     sign_in: SignInAfter
     by_mailbox_alone: bool = False
     may_disconnect: bool = False
+    may_rejoin: bool = False
 
 
 def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -> Departure:
     """Return what becomes of a user's sign-in after the membership. An act has the user locked."""
     rows = queries.list_identities_at_organization(on, user_id=user_id, organization_id=organization_id)
-    if not rows:
-        return Departure((), "none")
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
+    joinable = queries.list_joinable_providers(on, organization_id=organization_id)
+    may_rejoin = asked.settings.sso and identities.may_rejoin(person, joinable)
+    if not rows:
+        return Departure((), "none", may_rejoin=may_rejoin)
     ways = queries.select_ways_to_sign_in(on, user_id=user_id)
     others = set(ways.providers) - {row.provider for row in rows}
     signs_in = removal.signs_in(asked, on, person, others, has_passkey=ways.has_passkey)
@@ -50,11 +54,13 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
     lost = rows if signs_in and has_moved else []
     has_others = bool(others - {"email"}) or ways.has_passkey or person.password_hash
     is_company = any(identities.domain_of(person.email) in row.domains for row in rows)
+    sign_in = rules.sign_in_after([] if lost else rows, has_lost=bool(lost))
     return Departure(
         lost,
-        rules.sign_in_after([] if lost else rows, has_lost=bool(lost)),
+        sign_in,
         by_mailbox_alone=signs_in and is_company and not (has_others or has_factor(person)),
         may_disconnect=signs_in and not lost and asked.settings.manual_linking,
+        may_rejoin=may_rejoin and sign_in != "joins",
     )
 
 
@@ -112,6 +118,7 @@ def _end_identities(
             "organization": organization.name,
             "added": [row.type for row in queries.list_added_since(act, user_id=user_id, moment=since)],
             "by_mailbox_alone": departure.by_mailbox_alone,
+            "may_rejoin": departure.may_rejoin,
         }
         notify(asked, act, person, "identity_unlinked", **variables)
 

@@ -4,10 +4,10 @@ The provider of an identity signs in the user who has its subject: a constraint 
 `select_owner_of_identity` reads it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, Protocol
 
-from auth.rules.organizations import OWNER, Role
+from auth.rules.organizations import OWNER, AddingProvider, Role, adds_member
 from auth.rules.refusals import Refusal
 from auth.rules.users import Person, User
 
@@ -22,6 +22,13 @@ class IdentityProvider(Protocol):
     def enabled(self) -> bool: ...
     @property
     def is_blocked(self) -> bool: ...
+    @property
+    def domains(self) -> Collection[str]: ...
+
+
+class JoinableProvider(AddingProvider, Protocol):
+    """A row with an organization's provider, to which users of its domains may move."""
+
     @property
     def domains(self) -> Collection[str]: ...
 
@@ -89,6 +96,13 @@ def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Re
 def refusal_of_administrator(user: User) -> Refusal | None:
     """A customer's provider signs in no administrator."""
     return "admin.user_sso_conflict" if user.role == "admin" else None
+
+
+def may_rejoin(user: Person, providers: Iterable[JoinableProvider]) -> bool:
+    """Whether a former member becomes a member again by moving to one of the organization's providers."""
+    domain = domain_of(user.email if user.email_proved else None)
+    joinable = filter(adds_member, providers)
+    return any(refusal_of_adoption(user, domain, each.domains) is None for each in joinable)
 
 
 def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | None:

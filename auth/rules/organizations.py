@@ -71,13 +71,17 @@ class LinkedIdentity(Protocol):
     def is_first_proof(self) -> bool: ...
 
 
-class IdentityAtOrganization(LinkedIdentity, Protocol):
-    """A row with an identity of a user at an organization's provider, which may add members."""
+class AddingProvider(Protocol):
+    """A row with an organization's provider, which may add members."""
 
     @property
     def enabled(self) -> bool: ...
     @property
     def member_role(self) -> str | None: ...
+
+
+class IdentityAtOrganization(LinkedIdentity, AddingProvider, Protocol):
+    """A row with an identity of a user at an organization's provider."""
 
 
 class Invitation(Protocol):
@@ -160,9 +164,9 @@ def is_moved(account_created_at: datetime, identity: LinkedIdentity) -> bool:
     return account_created_at < identity.created_at and not identity.is_first_proof
 
 
-def adds_member(identity: IdentityAtOrganization) -> bool:
-    """Whether a sign-in with an identity at an organization's provider makes its user a member."""
-    return identity.enabled and identity.member_role is not None
+def adds_member(provider: AddingProvider) -> bool:
+    """Whether a sign-in with an organization's provider makes its user a member."""
+    return provider.enabled and provider.member_role is not None
 
 
 def sign_in_after(kept: Iterable[IdentityAtOrganization], *, has_lost: bool) -> SignInAfter:

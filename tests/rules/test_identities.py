@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from auth.rules.identities import (
+    may_rejoin,
     problem_of_key,
     problem_without_secret,
     reader_of_cause,
@@ -86,6 +87,31 @@ def test_operator_also_disables_a_provider_that_its_owners_have_turned_off(
 ):
     provider = replace(EXAMPLE, enabled=was_enabled, is_blocked=was_blocked)
     assert turned(provider, is_enabled=is_enabled, is_blocked=is_blocked) == entry
+
+
+@dataclass(frozen=True)
+class JoinableProvider:
+    enabled: bool = True
+    member_role: str | None = "member"
+    domains: tuple[str, ...] = ("example.com",)
+
+
+@pytest.mark.parametrize(
+    ("user", "provider", "may"),
+    [
+        (ALICE, JoinableProvider(), True),
+        (ALICE, JoinableProvider(enabled=False), False),
+        (ALICE, JoinableProvider(member_role=None), False),
+        (ALICE, JoinableProvider(domains=("acme.example",)), False),
+        (UNPROVED, JoinableProvider(), False),
+        (replace(ALICE, role="admin"), JoinableProvider(), False),
+    ],
+)
+def test_former_member_of_the_domain_may_rejoin_by_a_move_to_a_provider_that_adds_members(
+    user, provider, may
+):
+    assert may_rejoin(user, [JoinableProvider(domains=()), provider]) is may
+    assert may_rejoin(user, []) is False
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ def remove(asked: Asked, organization: VisibleOrganization, user_id: str) -> Non
                 "sign_in": departure.sign_in,
                 "by_mailbox_alone": departure.by_mailbox_alone,
                 "may_disconnect": departure.may_disconnect,
+                "may_rejoin": departure.may_rejoin,
             }
             outgoing.notify_without_link(
                 asked, act, member, "membership_removed", organization=facts.name, **details

@@ -211,7 +211,7 @@ def show_leave(slug: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
     organization = access.find(asked, slug)
     departure = departure_of(asked, asked.db, asked.caller.user_id, organization.id)
-    return form_page("leave", organization, problem, sign_in=departure.sign_in)
+    return form_page("leave", organization, problem, departure=departure)
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
@@ -251,9 +251,9 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
     asked = current_asked()
     organization = access.find_admitted(asked, slug, OWNER, ADMIN)
     member = _managed(organization, user_id)
-    sign_in = departure_of(asked, asked.db, member.id, organization.id).sign_in
+    departure = departure_of(asked, asked.db, member.id, organization.id)
     who = _name_of(member._asdict())
-    return form_page("remove", organization, problem, member=member, who=who, sign_in=sign_in)
+    return form_page("remove", organization, problem, member=member, who=who, departure=departure)
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")

@@ -324,3 +324,56 @@ def test_taking_back_removes_the_identity_and_sends_no_notice_of_it(
     assert database.count("identities", IDENTITIES_OF_BOB) == 0
     assert by_provider.refresh().status_code == 400
     assert outbox.sent(bob.email, "identity_unlinked") == []
+
+
+INVITATION = "To come back, you need an invitation."
+OF_OWNER = (
+    "They can still move their account to the organization’s sign\N{NON-BREAKING HYPHEN}in, which makes them a member again:"
+    " remove them from your company’s directory first."
+)
+OF_LEAVER = (
+    "You can still move your account to the organization’s sign\N{NON-BREAKING HYPHEN}in,"
+    " which makes you a member again."
+)
+IN_NOTICE = OF_LEAVER.replace("\N{NON-BREAKING HYPHEN}", "-")
+
+
+@pytest.mark.parametrize("who", ["invited", "moved"])
+def test_former_member_of_the_domain_comes_back_by_a_move_as_pages_and_notice_say(
+    who, on, join, bob, acme, customers, press, browse, alice, remove, read, database
+):
+    join(bob, acme)
+    customers.acme.be("9", bob.email)
+    if who == "moved":
+        press(bob, "move")
+    page = words(browse(alice).visit(f"{PATH}/members/{bob.id}/remove"))
+    assert OF_OWNER in page
+    page = words(browse(bob).visit(f"{PATH}/leave"))
+    assert (OF_LEAVER in page, INVITATION in page) == (True, False)
+    remove(bob.id)
+    assert IN_NOTICE in read(bob.email, "membership_removed" if who == "invited" else "identity_unlinked")
+    press(bob, "move")
+    assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE identity_providers SET is_on = false",
+        "UPDATE identity_providers SET member_role = NULL",
+        "UPDATE identity_provider_domains SET domain = 'acme.example'",
+        "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE email = 'bob@example.com'",
+    ],
+    ids=["off", "adds nobody", "another domain", "unproved"],
+)
+def test_former_member_who_cannot_move_needs_an_invitation(
+    change, on, join, bob, acme, browse, alice, remove, read, database
+):
+    join(bob, acme)
+    database.run(change)
+    assert "move their account" not in words(browse(alice).visit(f"{PATH}/members/{bob.id}/remove"))
+    page = words(browse(bob).visit(f"{PATH}/leave"))
+    assert ("move your account" in page, INVITATION in page) == (False, True)
+    remove(bob.id)
+    if "email_proved" not in change:
+        assert "move your account" not in read(bob.email, "membership_removed")

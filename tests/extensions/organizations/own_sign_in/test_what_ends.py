@@ -133,7 +133,10 @@ def test_account_that_the_provider_made_keeps_all_but_the_applications_for_the_o
     assert outcomes(answers) == {lost: ENDED, without_claim: WITHOUT_CLAIM, other: WITHOUT_CLAIM}
     assert session.refresh().status_code == 200
     text = read(CAROL, "membership_removed")
-    assert "You can disconnect it on your account page after signing in another way." in text
+    assert (
+        "You can disconnect the organization’s sign-in on your account page after signing in another way."
+        in text
+    )
     account = visitor.visit("/account")
     assert (STILL_OPENS in words(account), ELSEWHERE in words(account)) == (True, True)
     assert "account/remove?kind=identity" not in account.text
