@@ -79,7 +79,7 @@ def remove_member(
 
 
 def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: str | None = None) -> bool:
-    """End a membership, the invitations that the user sent there, and the sessions of applications that need
+    """End a membership, the user's invitations there, sent and open, and the sessions of applications that need
     it (rule 49). With a provider, end only a membership that it added. Return whether there was one.
     """
     ids = {"user_id": user_id, "organization_id": organization_id}
@@ -160,8 +160,12 @@ def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider
     number = queries.count_memberships(act, user_id=user.id).total
     if organization is None or organization.role or rules.is_in_fifty(number):
         return
-    # An owner who invites the address meanwhile would leave a member with an open invitation.
+    # Members, who sign in daily, lock nothing. Meanwhile the organization may have ended, and an owner who
+    # invites the address would leave a member with an open invitation.
     act.lock_organizations([organization_id])
+    organization = facts_of(act, organization_id, user.id)
+    if organization is None or organization.role:
+        return
     ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
     queries.add_by_provider(act, **ids, role=role)
     record_added(act, organization, user, role, "provider")

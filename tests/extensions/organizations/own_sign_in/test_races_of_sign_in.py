@@ -57,6 +57,22 @@ def test_sign_in_leaves_no_session_when_its_provider_goes_meanwhile(
         assert database.count("memberships", BY_EMPLOYEES) == 0
 
 
+def test_nobody_joins_an_organization_that_ends_with_its_last_owner_meanwhile(
+    provider, service, customers, owner, database
+):
+    customers.acme.be("9", "dave@example.com")
+    browser = service.browser()
+    url = service.return_url(browser, f"custom:{provider}")
+    organization_id = database.value("SELECT id::text FROM organizations")
+    with database.locked("organizations", organization_id) as lock:
+        deletion = lock.start(lambda: owner.delete("/user", json={}).status_code)
+        sign_in = lock.start(lambda: browser.visit(url).status)
+    assert (deletion.result(), sign_in.result()) == (200, 200)
+    assert database.value("SELECT ended_at IS NOT NULL FROM organizations")
+    assert database.count("memberships", BY_EMPLOYEES) == 0
+    assert database.count("audit_log", "action = 'membership_added' AND details ->> 'role' = 'member'") == 0
+
+
 def test_nobody_is_signed_in_after_the_domain_was_given_up(while_employees_return, acme, owner, database):
     assert while_employees_return(lambda: owner.delete(f"{acme}/domains/{DOMAIN}").status_code) == 204
     lost_at = "(SELECT at FROM audit_log WHERE action = 'domain_lost')"
