@@ -204,11 +204,18 @@ RETURNING role;
 
 -- name: remove_membership(user_id uuid, organization_id uuid, provider_id uuid) -> row?
 -- With a provider, removes a membership only if that provider added it: a user who was removed may have
--- joined again.
-DELETE FROM memberships
- WHERE user_id = :user_id AND organization_id = :organization_id
-   AND (:provider_id IS NULL OR provider_id = :provider_id)
-RETURNING role;
+-- joined again. An invitation of an address that the member has proved since would let the user in again.
+WITH removed AS (
+  DELETE FROM memberships
+   WHERE user_id = :user_id AND organization_id = :organization_id
+     AND (:provider_id IS NULL OR provider_id = :provider_id)
+  RETURNING role
+), answered AS (
+  DELETE FROM organization_invitations AS i
+   USING removed, users AS u
+   WHERE u.id = :user_id AND u.email_proved AND i.email = u.email AND i.organization_id = :organization_id
+)
+SELECT role FROM removed;
 
 -- name: write_invitation(id uuid, organization_id uuid, email text, role text, invited_by uuid, lifetime integer,
 --                        acted_at timestamptz) -> row

@@ -269,6 +269,20 @@ def test_user_who_has_not_proved_an_invited_address_answers_no_invitation(
     assert database.count("organization_invitations") == 1
 
 
+@pytest.mark.parametrize("way", ["removed", "leaves"])
+def test_invitation_of_an_address_that_a_member_proved_later_goes_with_the_membership(
+    owner, acme, join, bob, client, database, way
+):
+    session = join(bob, acme)
+    invitation, other = invite(owner, acme, "b@example.com", "admin"), invite(owner, acme, DAVE)
+    database.run("UPDATE users SET email = 'b@example.com' WHERE id = %(id)s", id=bob.id)
+    actor = owner if way == "removed" else session
+    assert actor.delete(f"{acme}/members/{bob.id}").status_code == 204
+    assert_error(session.post(invitation), 404, "invitation_not_found")
+    assert database.all("SELECT id::text FROM organization_invitations") == [(other.rpartition("/")[2],)]
+    assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
+
+
 def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, join, bob, database):
     session = join(bob, acme, "admin")
     response = session.post(f"{acme}/invitations", json={"email": bob.email, "role": "owner"})
