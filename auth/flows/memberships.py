@@ -79,7 +79,7 @@ def remove_member(
 
 
 def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: str | None = None) -> bool:
-    """End a membership, the user's invitations there, sent and open, and the sessions of applications that need
+    """End a membership, invitations there that the user sent or got, and sessions of applications that need
     it (rule 49). With a provider, end only a membership that it added. Return whether there was one.
     """
     ids = {"user_id": user_id, "organization_id": organization_id}

@@ -76,7 +76,7 @@ class MembershipStep(NamedTuple):
     """
 
     asks: str
-    give: str
+    give: tuple[str, str]
     path: str | None
 
 

@@ -3,7 +3,6 @@
 It says the same for every short name to who is no member and has no invitation.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response
@@ -92,7 +91,7 @@ def _invitation_page(name: str, slug: str, **values: Any) -> Response:
     """Show a page about an invitation. It continues to the destination, by default the site."""
     path, to = f"organizations/{slug}/join", destination()
     # After a sign-in with another account, the browser comes back.
-    values |= {"another": replace(to, next=path), "application_name": _name_of_application(to)}
+    values |= {"another": Destination(next=to.path(path)), "application_name": _name_of_application(to)}
     return form_page(f"organizations/{name}.html", path, to=to.or_site(), **values)
 
 

@@ -1,11 +1,14 @@
 """The pages of consent for an organization: the choice comes first, and a refusal says what is missing and the way there."""
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.support.cases import cases
 from tests.support.factors import App
 from tests.support.openid import make_client
-from tests.support.pages import words
+from tests.support.openid_flow import make_application
+from tests.support.pages import Visitor, words
 
 SCOPE = "openid email organization"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -192,6 +195,29 @@ class TestRefusals:
             assert sentence in words(page)
         assert visitor.link_to("second-step?next=oauth%2Fconsent")
 
+    @pytest.mark.parametrize(("passkeys", "text"), [("true", "Add a passkey"), ("false", None)])
+    def test_without_two_step_verification_the_pages_lead_to_a_passkey_or_nowhere(
+        self, bob, acme, join, make_app, database, requires_step, passkeys, text
+    ):
+        join(bob, acme)
+        requires_step()
+        app = make_app(AUTH_ORGANIZATIONS="users", AUTH_MFA_ENABLED="false", AUTH_PASSKEYS_ENABLED=passkeys)
+        application, visitor = (
+            make_application(app.test_client(), database),
+            Visitor(app).with_session_of(bob),
+        )
+        pages = {
+            "oauth/consent": lambda: application.begin(visitor, scope=SCOPE),
+            "organizations/acme/join": lambda: visitor.visit("/organizations/acme/join"),
+            "organizations/acme": lambda: visitor.visit("/account"),
+        }
+        for after, show in pages.items():
+            page = show()
+            assert "Acme asks for a second step." in words(page)
+            link = f"account/passkeys/new?next={quote(after, safe='')}"
+            assert (link in page.text, "second-step?next" in page.text) == (text is not None, False)
+            assert text is None or f"{text} Acme" in words(page)
+
     def test_user_without_an_allowed_role_is_told_that(self, bob, acme, application, change, browser):
         change(allowed_roles=["editor"])
         page = application.begin(browser(bob), scope=SCOPE)
@@ -210,8 +236,6 @@ class TestRefusals:
     def test_nobody_is_sent_to_found_an_organization_who_may_not(
         self, bob, application, make_app, database, way, browser
     ):
-        from tests.support.pages import Visitor
-
         visitor = browser(bob)
         if way == "operator founds":
             visitor = Visitor(make_app(AUTH_ORGANIZATIONS="admins")).with_session_of(bob)

@@ -134,6 +134,21 @@ class TestQuestion:
         assert unsigned(visitor.page) == f"{SITE}/sign-in?next=organizations%2Facme%2Fjoin"
         assert database.count("memberships") == 1
 
+    def test_page_after_the_invitation_outlives_a_sign_in_and_another_account(
+        self, invite, bob, mallory, browse
+    ):
+        invite(bob.email)
+        visitor = browse()
+        visitor.visit(f"{PATH}?next=email")
+        assert "to see your invitation" in words(visitor.page)
+        visitor.press("sign-in", email=mallory.email, password=PASSWORD)
+        assert visitor.page.url == f"{SITE}{PATH}?next=email"
+        visitor.press("sign-out")
+        assert unsigned(visitor.page).endswith("/sign-in?next=organizations%2Facme%2Fjoin%3Fnext%3Demail")
+        visitor.press("sign-in", email=bob.email, password=PASSWORD)
+        visitor.press("organizations/acme/join", action="approve")
+        assert visitor.press("sign-in/continue").url == f"{SITE}/account/email"
+
     def test_twice_invited_user_finds_the_new_role_at_the_link_of_both_mails(
         self, invite, bob, browse, database
     ):

@@ -110,6 +110,24 @@ def test_member_comes_back_from_the_own_sign_in_to_the_page_of_consent(
     assert claims_of(answer["access_token"])["organization"]["slug"] == "acme"
 
 
+def test_invited_user_comes_back_from_the_own_sign_in_to_the_invitation_and_then_to_the_application(
+    on, require, application, invite, browse, bob, acme, customers
+):
+    invite(bob.email)
+    require()
+    visitor = browse(bob)
+    asks = application.begin(visitor, scope=SCOPE).url
+    visitor.visit(visitor.link_to("organizations/acme/join?next=oauth%2Fconsent"))
+    visitor.press("organizations/acme/join", action="approve")
+    assert "You’re now a member of Acme Acme asks you to sign in with" in words(visitor.page)
+    customers.acme.be("9", bob.email)
+    visitor.visit(visitor.link_to("account/company?next=organizations%2Facme%2Fjoin%3Fnext%3Doauth"))
+    page = visitor.press("account/company")
+    assert words(page).endswith("You’re already a member of Acme Continue to Wiki")
+    page = visitor.press("sign-in/continue")
+    assert (page.url, "You’ll use it as a member of Acme ." in words(page)) == (asks, True)
+
+
 def test_organization_whose_provider_is_off_offers_no_way_that_leads_nowhere(
     on, require, application, browse, alice, database
 ):
