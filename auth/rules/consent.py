@@ -100,12 +100,13 @@ def obstacle(
     user: UserOfClient | None,
     session: AuthenticatedSession | None,
     policy: Policy,
-    memberships: Collection[str] = (),
+    memberships: Mapping[str, bool],
 ) -> Obstacle | None:
-    """The obstacle to approving a request of this user, in this session, without asking; None approves it."""
-    if user is None or not may_use(user, client, request.resource, memberships):
-        return "access_denied"
-    if request.offer and not any(request.offer.memberships.values()):
+    """The obstacle to approving a request of this user, in this session, without asking; None approves it.
+
+    `memberships` are as those of `lack_of`.
+    """
+    if user is None or lack_of(request.offer, client, request.resource, user, memberships):
         return "access_denied"
     if not is_fresh_for(request, user, session, policy):
         return "login_required"

@@ -1,6 +1,6 @@
 """The rules about applications, a sentence and an example each."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -247,6 +247,10 @@ ANY, OF_BETA = consent.Offer({}), consent.Offer({}, is_named=True)
 )
 def test_user_is_told_what_the_use_of_a_client_lacks(sentence, offer, client, user, memberships, lack):
     assert consent.lack_of(offer, client, None, user, memberships) == lack
+    request, facts = replace(REQUEST, offer=offer), (GRANT, "1", user, BROWSER, POLICY, memberships)
+    asking = Asking(**asdict(client), updated_at=NOW - DAY)
+    is_refused = consent.obstacle(request, asking, *facts) == "access_denied"
+    assert is_refused == (lack is not None)
 
 
 REQUEST_OF_MEMBER = replace(REQUEST, offer=consent.Offer({ACME: True}))

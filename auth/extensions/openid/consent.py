@@ -143,7 +143,7 @@ def obstacle(asked: Asked, authorization: Authorization, organization: str | Non
         _user_id_of(asked),
         *_caller_of(authorization),
         asked.parts.policy,
-        organizations.counting(row.memberships, authorization.person),
+        _memberships_of(row, authorization.person),
     )
 
 
@@ -153,12 +153,14 @@ def lack_of(
     """Return what the caller lacks to use a client for a request, None if nothing."""
     if person is None:
         return "access"
-    offer, counting = (
-        memberships.offer_of(row, client, person),
-        organizations.counting(row.memberships, person),
-    )
-    own = {each["id"]: each["id"] in counting for each in organizations.listed(row.memberships)}
+    offer, own = memberships.offer_of(row, client, person), _memberships_of(row, person)
     return consent.lack_of(offer, asking_of(client), row.resource, person, own)
+
+
+def _memberships_of(row: RequestRow, person: "queries.SelectPerson | None") -> dict[str, bool]:
+    """Return the caller's memberships, by id, with whether each counts in the session."""
+    counting = organizations.counting(row.memberships, person)
+    return {each["id"]: each["id"] in counting for each in organizations.listed(row.memberships)}
 
 
 def disclosed(authorization: Authorization, obstacle: Obstacle | None) -> Obstacle | None:

@@ -7,7 +7,7 @@ from flask import request
 
 from auth.core.json_bodies import JsonObject
 from auth.core.text.names import in_one_line
-from auth.extensions.openid import consent, memberships
+from auth.extensions.openid import memberships
 from auth.extensions.openid.memberships import RequestRow
 from auth.html.missing_steps import step_of_membership
 from auth.rules.consent import Lack
@@ -24,10 +24,10 @@ def variables(
     row: RequestRow,
     client: "queries.SelectClient",
     person: "queries.SelectPerson | None",
+    lack: Lack | None,
     next_page: str,
 ) -> dict[str, Any]:
     """Return what a page says of a request. From the pages of steps, the user comes back to `next_page`."""
-    lack = consent.lack_of(row, client, person)
     needed = memberships.needed(row, client, person)
     counting = [each for each in memberships.offered(row, client, person) if "role" in each]
     waiting = [

@@ -69,11 +69,11 @@ def _page(problem: Problem | None = None) -> Response:
             return redirect(url)
     if missing == "login_required":
         return redirect_to_own(f"account/confirm?{way_back}")
-    organizations = choice.variables(asked, *authorization, here)
+    lack = consent.lack_of(*authorization)
     return page(
         "consent.html",
         script=True,
-        status=403 if organizations["is_refused"] else 200,
+        status=403 if lack else 200,
         form_target=authorization.request.redirect_uri,
         here=f"/{here}",
         to=Destination(next=here),
@@ -82,7 +82,7 @@ def _page(problem: Problem | None = None) -> Response:
         fields={"authorization_id": authorization_id},
         account=account_name(session),
         **_variables(authorization),
-        **organizations,
+        **choice.variables(asked, *authorization, lack, here),
     )
 
 

@@ -99,7 +99,7 @@ def _device_page(problem: Problem | None = None) -> Response:
         is_same_network=row.ip is not None and networks.locate(row.ip)[1] == asked.client["network"],
         client_logo=client.logo_uri if client.logo_uri.startswith("https://") else None,
         **lasts(client),
-        **choice.variables(asked, row, client, person, here),
+        **choice.variables(asked, row, client, person, lack, here),
     )
 
 
