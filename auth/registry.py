@@ -149,8 +149,8 @@ class Extension(Protocol):
         return None
 
     def purpose_of(self, next_page: str) -> str | None:
-        """Return the table of texts that say what a sign-in before a page is for, `purpose` and `next`, or
-        None.
+        """Return the table of texts that say what a sign-in before a page is for (`purpose`, `next` and
+        `new_here`), or None.
         """
         return None
 

@@ -256,7 +256,7 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     return provider(name) | {
         "title": provider_title(name),
         "identity_id": identity and identity["id"],
-        "is_of_organization": name.startswith(PREFIX),
+        "is_of_customer": name.startswith(PREFIX),
         "opened_session": name in current_asked().caller.providers,
         "known_as": data.get("email") or data.get("name"),
     }
