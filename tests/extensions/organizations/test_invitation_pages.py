@@ -172,7 +172,9 @@ class TestStrangerWithoutAccount:
         visitor.visit(PATH)
         text = words(visitor.page)
         assert "Sign in to Nimbus to see your invitation" in text
-        hint = "New here? Enter the invited address and choose “Send me a code instead”."
+        hint = (
+            "New here? Enter the address that the invitation was sent to and choose “Send me a code instead”."
+        )
         assert (hint in visitor.page.text) == is_closed
         assert ("Create an account" in visitor.page.text) == (not is_closed)
         visitor.press("sign-in/code", email=NEW)
@@ -281,6 +283,7 @@ class TestNoInvitation:
         assert "bob@example.com isn’t confirmed yet. Sign in with a code to confirm it." in words(
             visitor.page
         )
+        assert "Sign out and use a code" in words(visitor.page)
         visitor.press("sign-out")
         visitor.press("sign-in/code", email=bob.email)
         visitor.press("sign-in/verify", code=mails.last(bob.email, "magiclink").code)
