@@ -37,7 +37,7 @@ DOORS = {
     "change_sign_in": "/organizations/<name>/domains /organizations/<name>/domains/<domain>"
     " /organizations/<name>/providers /organizations/<name>/providers/<provider>"
     " /account/organizations/<slug>/sign-in/domains /account/organizations/<slug>/sign-in/domains/<domain>"
-    " /account/organizations/<slug>/sign-in/domains/<domain>/remove /account/organizations/<slug>/sign-in/new"
+    " /account/organizations/<slug>/sign-in/domains/<domain>/remove /account/organizations/<slug>/sign-in/new/<at>"
     " /account/organizations/<slug>/sign-in/providers/<provider>/change"
     " /account/organizations/<slug>/sign-in/providers/<provider>/<act>",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
