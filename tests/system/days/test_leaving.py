@@ -197,7 +197,7 @@ def test_carol_whose_account_the_company_made_reads_that_it_still_opens_it_and_d
     for sentence in (
         "Applications that you used as a member have lost access",
         "The organization’s sign-in can still open it, which makes you a member again.",
-        "You can disconnect it on your account page after signing in another way.",
+        "You can disconnect the organization’s sign-in on your account page after signing in another way.",
     ):
         assert sentence in letter
 
