@@ -129,6 +129,17 @@ def test_admin_cannot_replace_the_invitation_of_an_owner(owner, acme, join, bob,
     assert database.everything(*TABLES) == before
 
 
+def test_admin_invites_an_address_whose_invitation_as_owner_has_expired(owner, acme, join, bob, database):
+    session = join(bob, acme, "admin")
+    invite(owner, acme, DAVE, "owner")
+    database.run("UPDATE organization_invitations SET expires_at = now() - interval '1 minute'")
+    invite(session, acme, DAVE)
+    assert database.one("SELECT role, expires_at > now() AS is_open FROM organization_invitations") == (
+        "member",
+        True,
+    )
+
+
 @pytest.mark.parametrize("way", ["remove", "lower", "leave"])
 def test_invitations_go_with_the_membership_of_their_sender(owner, acme, join, bob, mallory, client, way):
     session = join(bob, acme, "admin")

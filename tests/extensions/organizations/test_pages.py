@@ -313,3 +313,18 @@ class TestData:
         for other in ("alice@example.com", mallory.email):
             assert other not in data.text
         assert "Acme" in browse(mallory).visit("/account/data").text
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_form_that_invites_a_member_leads_to_the_role_that_the_caller_may_change(
+    acme, join, alice, bob, mallory, browse, database, leads
+):
+    join(bob, acme, "admin")
+    join(mallory, acme)
+    other = mallory if leads else alice
+    visitor = browse(bob)
+    visitor.visit("/account/organizations/acme/invite")
+    page = visitor.press("account/organizations/acme/invite", email=other.email, role="member")
+    assert page.status == 409
+    assert (f"organizations/acme/members/{other.id}" in page.text) is leads
+    assert database.count("organization_invitations") == 0

@@ -122,6 +122,7 @@ class TestWrongTenant:
             "https://[fd00::7]",
             "https://keycloak",
             "https://keycloak.acme.internal",
+            "https://keycloak.acme.internal.",
             "https://localhost.localhost",
             f"https://{'a' * 190}.example",
             "https://evil.example/<script>\u2028",
