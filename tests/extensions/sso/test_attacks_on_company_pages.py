@@ -52,7 +52,8 @@ class TestLinks:
         first = visitor.press("sign-in/company", email=BOB).url
         visitor.visit(first.replace("/sign-in?", "/sign-in/company?"))
         second = visitor.press("sign-in/company", email=BOB)
-        assert re.findall("next=[^&]+", second.url) == re.findall("next=[^&]+", first) != []
+        way_back = re.findall("next=[^&]+", first)
+        assert way_back == re.findall("next=[^&]+", second.url) != []
         visitor.press("sign-in", email=BOB, password=PASSWORD)
         assert visitor.press("account/company").url.startswith(f"{APPLICATION}#access_token=")
 
