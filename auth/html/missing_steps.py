@@ -70,9 +70,12 @@ def to_step(key: str, query: dict[str, str]) -> Response:
     return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
 
 
+_COMPANY_LINK = ("organizations", "give_sign_in")
+
+
 class MembershipStep(NamedTuple):
-    """What a membership lacks in a session: the names of its texts in the table `organizations`, and the path
-    of its page, None if there is none for the user.
+    """What a membership lacks in a session: the name of its text in the table `organizations`, the table and
+    name of a link's text, and the path of its page, None if there is none for the user.
     """
 
     asks: str
@@ -87,11 +90,11 @@ def step_of_membership(
     missing = organizations.missing_step(membership, (person and person.aal) or "")
     if missing == "organization_sign_in_needed":
         if person is None or not _moves_to_one(person, membership["requires"]["providers"]):
-            return MembershipStep("asks_sign_in_of_others", "give_sign_in", None)
-        return MembershipStep("asks_sign_in", "give_sign_in", with_query(COMPANY, {"next": next_page}))
+            return MembershipStep("asks_sign_in_of_others", _COMPANY_LINK, None)
+        return MembershipStep("asks_sign_in", _COMPANY_LINK, with_query(COMPANY, {"next": next_page}))
     if missing == "insufficient_aal":
-        page = _page_of_second_step()
-        return MembershipStep("asks", "give", with_query(page, {"next": next_page}) if page else None)
+        link, page = _second_step()
+        return MembershipStep("asks", link, with_query(page, {"next": next_page}) if page else None)
     return None
 
 
@@ -102,7 +105,9 @@ def _moves_to_one(person: "queries.SelectPerson", providers: Collection[str]) ->
     return is_one and identities.refusal_of_administrator(person) is None
 
 
-def _page_of_second_step() -> str | None:
+def _second_step() -> tuple[tuple[str, str], str | None]:
+    """Return the text of a link to what gives a second step, and its page, None if the settings have none."""
     if latchkey.settings.mfa_enabled:
-        return "second-step"
-    return "account/passkeys/new" if latchkey.settings.passkeys_enabled else None
+        return ("organizations", "give"), "second-step"
+    passkeys = "account/passkeys/new" if latchkey.settings.passkeys_enabled else None
+    return ("account", "passkey_heading"), passkeys
