@@ -27,7 +27,7 @@ def test_who_owns_nothing_any_more_is_told_no_reason(
     else:
         acme.be("2", f"carol@{DOMAIN}")
     visitor = browse(alice)
-    visitor.visit(f"{PATH}/sign-in/providers/{provider}/try")
+    visitor.visit(f"{PATH}/sign-in/providers/{provider}/test")
     url = visitor.submit(stop=service.is_callback).url
     database.run(meanwhile, id=alice.id)
     page = visitor.visit(url)

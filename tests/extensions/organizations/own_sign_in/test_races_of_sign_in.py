@@ -124,7 +124,7 @@ def test_domain_that_is_lost_while_the_operator_changes_its_provider_stays_lost(
     assert database.count("identity_provider_domains") == 0
 
 
-def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_goes_meanwhile(
+def test_member_who_leaves_and_is_added_again_outlives_the_provider_that_goes_meanwhile(
     provider, acme, owner, join, bob, client, service_role, database
 ):
     session = join(bob, acme)
@@ -132,20 +132,16 @@ def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_go
         "UPDATE memberships SET added_by = 'provider', provider_id = %(id)s WHERE role = 'member'",
         id=provider,
     )
-    invitation_id = database.value(
-        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
-           SELECT gen_random_uuid(), id, 'bob@example.com', 'admin', now() + interval '1 day'
-             FROM organizations RETURNING id::text"""
-    )
     path = f"{acme}/providers/{provider}"
     with database.locked("users", bob.id) as lock:
         leaving = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
-        joining = lock.start(lambda: session.post(f"/user/invitations/{invitation_id}").status_code)
+        member, body = f"{acme}/members/{bob.id}", {"role": "admin"}
+        joining = lock.start(lambda: client.put(member, json=body, headers=service_role).status_code)
         # The deletion has listed Bob, whom the provider added.
         deletion = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
     assert (leaving.result(), joining.result(), deletion.result()) == (204, 200, 204)
     memberships = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")
-    assert memberships == [("admin", "invitation", None)]
+    assert memberships == [("admin", "administrator", None)]
     assert database.count("identity_providers") == 0
     assert database.count("audit_log", "action = 'membership_removed'") == 1
 
