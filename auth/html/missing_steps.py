@@ -1,23 +1,16 @@
-"""Redirects to the page for a missing session, second step or proof, and links to what a membership lacks."""
+"""Redirects to the page for a missing session, second step or proof."""
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from flask import Response, request
 
 from auth.core.net.redirects import with_query
-from auth.core.text.names import PREFIX
-from auth.flows import organizations
 from auth.html import forms
 from auth.html.page import redirect_to_own
 from auth.html.redirects import COMPANY, own_page
-from auth.rules import identities
 from auth.web import cookies
-from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from sql import queries
 
 # The pages to which a page's errors redirect. Without a session, it is /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
@@ -68,46 +61,3 @@ def to_step(key: str, query: dict[str, str]) -> Response:
     had_session = request.method not in ("GET", "HEAD") or cookies.read(forms.SESSION)
     query = forms.signed_query(error_code="session_expired") | query if had_session else query
     return redirect_to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
-
-
-_COMPANY_LINK = ("organizations", "give_sign_in")
-
-
-class MembershipStep(NamedTuple):
-    """What a membership lacks in a session: the name of its text in the table `organizations`, the table and
-    name of a link's text, and the path of its page, None if there is none for the user.
-    """
-
-    asks: str
-    give: tuple[str, str]
-    path: str | None
-
-
-def step_of_membership(
-    membership: Mapping[str, Any], person: "queries.SelectPerson | None", next_page: str
-) -> MembershipStep | None:
-    """Return what makes a membership count, as the user's session sees it; then `next_page` comes."""
-    missing = organizations.missing_step(membership, (person and person.aal) or "")
-    if missing == "organization_sign_in_needed":
-        if person is None or not _moves_to_one(person, membership["requires"]["providers"]):
-            return MembershipStep("asks_sign_in_of_others", _COMPANY_LINK, None)
-        return MembershipStep("asks_sign_in", _COMPANY_LINK, with_query(COMPANY, {"next": next_page}))
-    if missing == "insufficient_aal":
-        link, page = _second_step()
-        return MembershipStep("asks", link, with_query(page, {"next": next_page}) if page else None)
-    return None
-
-
-def _moves_to_one(person: "queries.SelectPerson", providers: Collection[str]) -> bool:
-    """Whether the page of a company leads the user to one of these providers."""
-    row = queries.select_provider_of_user(latchkey.db, user_id=person.id) if providers else None
-    is_one = row is not None and f"{PREFIX}{row.id}" in providers
-    return is_one and identities.refusal_of_administrator(person) is None
-
-
-def _second_step() -> tuple[tuple[str, str], str | None]:
-    """Return the text of a link to what gives a second step, and its page, None if the settings have none."""
-    if latchkey.settings.mfa_enabled:
-        return ("organizations", "give"), "second-step"
-    passkeys = "account/passkeys/new" if latchkey.settings.passkeys_enabled else None
-    return ("account", "passkey_heading"), passkeys

@@ -1,6 +1,5 @@
 """Sending a browser to a provider. A cookie binds each flow to its browser, against login CSRF."""
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 from flask import Response
@@ -64,19 +63,16 @@ def begin_sign_in(
     return response
 
 
-def begin_for_caller(provider: Provider, redirect_to: str, write: Callable[[NewFlow], None]) -> Response:
-    """Redirect the browser to a provider, with a flow that signs in nobody but the caller. `write` writes it.
+def redirect_caller(provider: Provider, redirect_to: str) -> tuple[NewFlow, Response]:
+    """Return a flow that signs in the caller alone, for an act to write, and the redirect to the provider.
 
-    Raises `ProviderRefusal`.
+    Call it before the act: it fetches the provider's document. Raises `ProviderRefusal`.
     """
     browser = cookies.browser_secret(COOKIES[provider.posts_form])
     flow = NewFlow(
         provider, one_time.new_token(), new_secrets(None), redirect_to, one_time.hash_token(browser)
     )
-    # Before the act: the provider's document is fetched.
-    response = redirect_to_provider(provider, flow.state, flow.secrets, browser, 303)
-    write(flow)
-    return response
+    return flow, redirect_to_provider(provider, flow.state, flow.secrets, browser, 303)
 
 
 def redirect_to_own_way(ending: FlowEnd, email: str | None) -> Response:

@@ -15,7 +15,7 @@ from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination, form_page
 from auth.html.form_schemas import Decision
-from auth.html.missing_steps import step_of_membership
+from auth.html.membership_steps import MembershipSteps
 from auth.html.page import address, application, redirect_to_own, waiting_behind
 from auth.html.problems import Problem
 from auth.html.redirects import Destination
@@ -74,7 +74,7 @@ def _path_of_invitation(slug: str) -> str:
 
 def _member_page(slug: str, membership: dict[str, Any]) -> Response:
     has_joined = forms.signed_value("done") == "joined"
-    step = step_of_membership(membership, current_asked().live_caller(), _path_of_invitation(slug))
+    step = MembershipSteps(current_asked().live_caller()).step(membership, _path_of_invitation(slug))
     return _invitation_page("joined", slug, membership=membership, has_joined=has_joined, step=step)
 
 

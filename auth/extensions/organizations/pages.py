@@ -20,7 +20,7 @@ from auth.flows.memberships import departure_of
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination
-from auth.html.missing_steps import step_of_membership
+from auth.html.membership_steps import MembershipSteps
 from auth.html.page import address, ago, application, has_text, page, redirect_to_own, text
 from auth.html.problems import Problem, form, problem_of_redirect
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, manages, may_manage
@@ -82,10 +82,10 @@ def hiding(view: View) -> View:
 def shown_memberships(person: PersonFacts) -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
     memberships, open_ones = access.memberships_and_invitations(current_asked())
+    steps = MembershipSteps(person)
     return {
         "memberships": [
-            each | {"step": step_of_membership(each, person, f"organizations/{each['slug']}")}
-            for each in memberships
+            each | {"step": steps.step(each, f"organizations/{each['slug']}")} for each in memberships
         ],
         "invitations": open_ones,
         "may_create": latchkey.settings.organizations == "users" and person.email_proved,

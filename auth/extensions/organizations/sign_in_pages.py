@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from flask import Blueprint, Response
@@ -19,7 +18,7 @@ from auth.flows.admin import providers
 from auth.flows.sign_in.oauth import provider_named
 from auth.html.page import address, redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
-from auth.html.providers import begin_for_caller
+from auth.html.providers import redirect_caller
 from auth.html.redirects import COMPANY, Destination
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
@@ -259,4 +258,6 @@ def _test(slug: str, name: str) -> Response:
     row = providers.found_provider(asked, name, access.find_admitted(asked, slug, OWNER).id)
     provider = provider_named(asked, f"{PREFIX}{row.id}", is_test=True)
     back = Destination(next=f"organizations/{slug}/sign-in").own_url("sign-in")
-    return begin_for_caller(provider, back, partial(sign_in.begin_test, asked, row))
+    flow, response = redirect_caller(provider, back)
+    sign_in.begin_test(asked, row, flow)
+    return response

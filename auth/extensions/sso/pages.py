@@ -4,7 +4,6 @@ Only a form sends a browser to a provider: neither a link nor an address that a 
 """
 
 from dataclasses import replace
-from functools import partial
 
 from flask import Blueprint, Response, request
 
@@ -20,7 +19,7 @@ from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination, form_page
 from auth.html.page import application, text
 from auth.html.problems import Problem, form, problem_of_redirect
-from auth.html.providers import begin_for_caller, begin_sign_in
+from auth.html.providers import begin_sign_in, redirect_caller
 from auth.html.redirects import COMPANY
 from auth.rules.identities import domain_of
 from auth.web import Level, audited
@@ -109,4 +108,6 @@ def submit_account() -> Response:
     if row.is_linked and not has_proof(asked, person):
         # A sign-in as every morning. After a proof, it may also replace the provider's subject.
         return begin_sign_in(provider, to.own_url("sign-in"), status=303)
-    return begin_for_caller(provider, to.own_url(COMPANY), partial(company.begin_move, asked, row.id))
+    flow, response = redirect_caller(provider, to.own_url(COMPANY))
+    company.begin_move(asked, row.id, flow)
+    return response

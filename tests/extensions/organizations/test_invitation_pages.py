@@ -368,7 +368,7 @@ class TestMember:
         visitor.visit(f"{PATH}?{urlencode({'next': CONSENT})}")
         text = words(visitor.page)
         assert "You’re already a member of Acme Acme asks you to sign in with your company’s account." in text
-        assert "Sign in with your company Continue to Nimbus" in text
+        assert "Sign in with your company Acme Continue to Nimbus" in text
         # It comes back to this page, which goes on to the application.
         query = single(urlsplit(visitor.link_to("account/company?next=")).query)
         assert query == {"next": f"organizations/acme/join?{urlencode({'next': CONSENT})}"}
@@ -415,4 +415,4 @@ class TestMember:
             assert "Acme asks for a second step." in words(visitor.visit(path))
             link = f"account/passkeys/new?next={next_page}"
             assert (link in visitor.page.text) is has_passkeys
-            assert ("Complete the second step" in words(visitor.page)) is has_passkeys
+            assert ("Add a passkey Acme" in words(visitor.page)) is has_passkeys

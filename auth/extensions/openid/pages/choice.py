@@ -9,7 +9,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.text.names import in_one_line
 from auth.extensions.openid import memberships
 from auth.extensions.openid.memberships import RequestRow
-from auth.html.missing_steps import step_of_membership
+from auth.html.membership_steps import MembershipSteps
 from auth.rules.consent import Lack
 from auth.web.asked import Asked
 from auth.web.context import latchkey
@@ -30,10 +30,11 @@ def variables(
     """Return what a page says of a request. From the pages of steps, the user comes back to `next_page`."""
     needed = memberships.needed(row, client, person)
     counting = [each for each in memberships.offered(row, client, person) if "role" in each]
+    steps = MembershipSteps(person)
     waiting = [
         {"name": in_one_line(each["name"]), "step": step}
         for each in needed
-        if (step := step_of_membership(each, person, next_page))
+        if (step := steps.step(each, next_page))
     ]
     return {
         "lack": lack,

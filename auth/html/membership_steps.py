@@ -1,0 +1,60 @@
+"""What a membership lacks in a session, and the page that gives it."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from auth.core.net.redirects import with_query
+from auth.core.text.names import PREFIX
+from auth.flows import organizations
+from auth.html.redirects import COMPANY
+from auth.rules import identities
+from auth.web.context import latchkey
+from sql import queries
+
+_COMPANY_LINK = ("organizations", "give_sign_in")
+
+
+class MembershipStep(NamedTuple):
+    """What a membership lacks in a session: the name of its text in the table `organizations`, the table and
+    name of a link's text, and the path of its page, None if there is none for the user.
+    """
+
+    asks: str
+    give: tuple[str, str]
+    path: str | None
+
+
+class MembershipSteps:
+    """What memberships lack in a user's session. Reads the provider of the user's address once, if at all."""
+
+    def __init__(self, person: "queries.SelectPerson | None") -> None:
+        self._person = person
+
+    def step(self, membership: Mapping[str, Any], next_page: str) -> MembershipStep | None:
+        """Return what makes a membership count, as the user's session sees it; then `next_page` comes."""
+        missing = organizations.missing_step(membership, (self._person and self._person.aal) or "")
+        if missing == "organization_sign_in_needed":
+            if self._provider not in membership["requires"]["providers"]:
+                return MembershipStep("asks_sign_in_of_others", _COMPANY_LINK, None)
+            return MembershipStep("asks_sign_in", _COMPANY_LINK, with_query(COMPANY, {"next": next_page}))
+        if missing == "insufficient_aal":
+            link, page = _second_step()
+            return MembershipStep("asks", link, with_query(page, {"next": next_page}) if page else None)
+        return None
+
+    @cached_property
+    def _provider(self) -> str | None:
+        """The provider to which the page of a company leads the user."""
+        if self._person is None or identities.refusal_of_administrator(self._person):
+            return None
+        row = queries.select_provider_of_user(latchkey.db, user_id=self._person.id)
+        return f"{PREFIX}{row.id}" if row else None
+
+
+def _second_step() -> tuple[tuple[str, str], str | None]:
+    """Return the text of a link to what gives a second step, and its page, None if the settings have none."""
+    if latchkey.settings.mfa_enabled:
+        return ("organizations", "give"), "second-step"
+    passkeys = "account/passkeys/new" if latchkey.settings.passkeys_enabled else None
+    return ("account", "passkey_heading"), passkeys
