@@ -20,8 +20,6 @@ from tests.support.processes import GUNICORN, PATIENT_GUNICORN, free_port
 from tests.support.relying_parties import create_client
 from tests.support.server import ServerClient
 
-pytest_plugins = ["tests.support.browser_fixtures"]
-
 AUTHORIZATION = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
 PASSWORD = "Correct-Horse-Battery-1"
 COMPANY_HOST = "login.acme.localhost"

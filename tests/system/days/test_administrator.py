@@ -5,6 +5,8 @@ from typing import Any
 from tests.support.browser import Browser, fill
 from tests.system.days.conftest import PASSWORD, Company
 
+pytest_plugins = ["tests.support.browser_fixtures"]
+
 ADA, BEN = "ada@acme.example", "ben@acme.example"
 
 

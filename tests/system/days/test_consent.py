@@ -10,6 +10,8 @@ from tests.support.processes import free_port
 from tests.support.relying_parties import create_client
 from tests.system.days.conftest import AUTHORIZATION, PASSWORD
 
+pytest_plugins = ["tests.support.browser_fixtures"]
+
 ALICE = "alice@acme.example"
 PLACES = """["Choose an organization", "Notes wants to:", "Allow", "Access ends"]
   .map((part) => document.body.innerText.indexOf(part))"""

@@ -5,6 +5,8 @@ import pytest
 from tests.support.browser import Browser, fill
 from tests.system.days.conftest import PASSWORD
 
+pytest_plugins = ["tests.support.browser_fixtures"]
+
 BOB = "bob@acme.example"
 OWN_PASSWORD = "Own-Horse-Of-Bob-7"
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.system.days.test_employee import arrive, by_code, open_application
 
+pytest_plugins = ["tests.support.browser_fixtures"]
+
 ZOE = "zoe@acme.example"
 
 

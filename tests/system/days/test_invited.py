@@ -3,6 +3,8 @@
 from tests.support.browser import fill
 from tests.system.days.conftest import AUTHORIZATION, PASSWORD
 
+pytest_plugins = ["tests.support.browser_fixtures"]
+
 EVE, EVE_AT_HOME = "eve@acme.example", "eve@home.example"
 HAS_ENDED = "It may have ended, or gone to another address."
 

@@ -12,6 +12,8 @@ from tests.support.processes import free_port
 from tests.support.relying_parties import create_client
 from tests.system.days.conftest import AUTHORIZATION, PASSWORD, Company
 
+pytest_plugins = ["tests.support.browser_fixtures"]
+
 BOB, CAROL, DORA, ERIN = (f"{name}@acme.example" for name in ("bob", "carol", "dora", "erin"))
 OWN_PASSWORD = "Own-Horse-Of-Bob-7"
 

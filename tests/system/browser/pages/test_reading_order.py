@@ -118,7 +118,7 @@ def test_sign_in_names_the_application_and_consent_names_the_account_before_the_
         "See your email address",
         "See your groups",
         *("Next, you’ll be taken to an app on this device:", urlsplit(application).netloc, "."),
-        "Access ends when you sign out, remove it in your account, or don’t use it for 30 days.",
         "button: Allow",
         "button: Cancel",
+        "Access ends when you sign out, remove it in your account, or don’t use it for 30 days.",
     ]
