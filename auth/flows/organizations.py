@@ -16,6 +16,7 @@ from auth.rules import organizations
 from auth.rules.levels import Aal
 from auth.rules.organizations import OWNER, Membership
 from auth.rules.refusals import Refusal
+from auth.rules.users import Person
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -55,6 +56,11 @@ class UserColumns(Protocol):
 
 def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
+
+
+def may_found(settings: Settings, person: Person) -> bool:
+    """Whether pages offer a user to found an organization. The act counts those that the user has founded."""
+    return settings.organizations == "users" and person.email_proved
 
 
 def is_provider_off(settings: Settings, organization_id: str | None) -> bool:

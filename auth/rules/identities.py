@@ -58,8 +58,10 @@ def refusal_of_customer(
 
 
 def reader_of_cause(*, role: Role, is_trial: bool, is_signed: bool) -> Literal["owner", "employee"] | None:
-    """Who is told why a customer's provider signed nobody in: an owner (`role`) who tries it in any case,
-    others, and an owner who moves to it, only what is wrong with an identity that the provider has signed.
+    """Return the reader of the reason why a customer's provider signed nobody in, None if nobody reads it.
+
+    An owner (`role`) who tests the provider reads each reason. Other users, and an owner who moves, read only
+    what is wrong with an identity that the provider signed (`is_signed`).
     """
     if is_trial and role == OWNER:
         return "owner"

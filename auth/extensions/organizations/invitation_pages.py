@@ -1,6 +1,6 @@
 """The page that an invitation's mail links to: the question, or what has become of it.
 
-It says the same for every short name to who is no member and has no invitation.
+A user without a membership or an invitation reads the same for every short name.
 """
 
 from typing import Any

@@ -17,6 +17,7 @@ from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.routes import Role
 from auth.flows.facts import PersonFacts
 from auth.flows.memberships import departure_of
+from auth.flows.organizations import may_found
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination
@@ -88,7 +89,7 @@ def shown_memberships(person: PersonFacts) -> dict[str, Any]:
             each | {"step": steps.step(each, f"organizations/{each['slug']}")} for each in memberships
         ],
         "invitations": open_ones,
-        "may_create": latchkey.settings.organizations == "users" and person.email_proved,
+        "may_create": may_found(latchkey.settings, person),
         "role_title": role_title,
     }
 

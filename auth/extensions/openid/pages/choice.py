@@ -9,6 +9,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.text.names import in_one_line
 from auth.extensions.openid import memberships
 from auth.extensions.openid.memberships import RequestRow
+from auth.flows import organizations
 from auth.html.membership_steps import MembershipSteps
 from auth.rules.consent import Lack
 from auth.web.asked import Asked
@@ -58,7 +59,7 @@ def _ways_in(
     """Return the ways of a user to a membership: open invitations, and an organization of their own."""
     if lack not in ("membership", "named_membership"):
         return {"invitations": [], "may_found": False}
-    may_found = latchkey.settings.organizations == "users" and person is not None and person.email_proved
+    may_found = person is not None and organizations.may_found(latchkey.settings, person)
     return {
         "invitations": [each for each in _invitations(asked) if memberships.serves(row, client, each)],
         "may_found": may_found and lack == "membership",
