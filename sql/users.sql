@@ -15,10 +15,10 @@ UPDATE users
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata jsonb,
 --                      is_confirmed boolean, user_agent text, audience text) -> row
 -- The user object is built from the draft, so that it is the same for a taken address. It is the first
--- statement of an act, whose time is BEGIN.
+-- statement of an act, whose time is BEGIN. The drafts are whole rows: a migration may add a column to their tables while
+-- Postgres analyses this.
 WITH draft AS (
-  SELECT u.*
-    FROM jsonb_populate_record(NULL::users, jsonb_build_object(
+  SELECT jsonb_populate_record(NULL::users, jsonb_build_object(
            'id', :user_id, 'role', 'authenticated', 'email', :email, 'phone', :phone,
            'email_confirmed_at', CASE WHEN :is_confirmed AND :email IS NOT NULL THEN now() END,
            'phone_confirmed_at', CASE WHEN :is_confirmed AND :phone IS NOT NULL THEN now() END,
@@ -33,20 +33,18 @@ WITH draft AS (
            'created_at', now(), 'updated_at', now()
          )) AS u
 ), created AS (
-  INSERT INTO users SELECT * FROM draft ON CONFLICT DO NOTHING RETURNING id
+  INSERT INTO users SELECT (u).* FROM draft ON CONFLICT DO NOTHING RETURNING id
 ), draft_identity AS (
-  SELECT identity.*
+  SELECT jsonb_populate_record(NULL::identities, to_jsonb(own) || jsonb_build_object(
+           'id', gen_random_uuid(), 'last_sign_in_at', (draft.u).last_sign_in_at,
+           'created_at', now(), 'updated_at', now())) AS i
     FROM draft
-   CROSS JOIN own_identities(draft::users) AS own,
-         jsonb_populate_record(NULL::identities, to_jsonb(own) || jsonb_build_object(
-           'id', gen_random_uuid(), 'last_sign_in_at', draft.last_sign_in_at,
-           'created_at', now(), 'updated_at', now())) AS identity
+   CROSS JOIN own_identities(draft.u) AS own
 ), identity AS (
-  INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
+  INSERT INTO identities SELECT (i).* FROM draft_identity, created
 )
-SELECT created.id IS NOT NULL AS is_created, draft.id,
-       user_object_from(draft::users, jsonb_build_array(linked_identity(draft_identity::identities)),
-                        ARRAY[draft_identity.provider], '', :audience) AS user_object
+SELECT created.id IS NOT NULL AS is_created, (u).id,
+       user_object_from(u, jsonb_build_array(linked_identity(i)), ARRAY[(i).provider], '', :audience) AS user_object
   FROM draft
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;

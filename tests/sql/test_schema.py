@@ -1,18 +1,24 @@
 """The schema: created in a new database, and upgraded in the database of an earlier release."""
 
 import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain
+from typing import Any
 
 import psycopg2
 import pytest
 from psycopg2.errors import InsufficientPrivilege
 
 from auth import __version__
-from sql import roles, schema
+from sql import Database, queries, roles, schema
 from tests.support import catalog
+from tests.support.cases import cases
 from tests.support.databases import as_role
+from tests.support.processes import wait_until
 from tests.support.server import at_once
+from tests.support.tables import Rows
 
 pytest_plugins = ["tests.support.role_fixtures"]
 
@@ -135,6 +141,32 @@ class TestMigrations:
         migrations("CREATE TABLE added (x integer); INSERT INTO added VALUES ('nonsense')")
         assert_refused(url, r"^\d{4}_adds: .*nonsense")
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
+
+    @cases("table", ["users", "identities"])
+    def test_sign_up_whose_statement_waits_for_a_new_column_is_made(self, url, table):
+        user_id = str(uuid.uuid4())
+        columns: dict[str, Any] = dict.fromkeys(("phone", "password_hash", "user_agent"))
+        columns |= {
+            "user_id": user_id,
+            "email": f"{table}@example.com",
+            "user_metadata": {},
+            "is_confirmed": False,
+        }
+        with (
+            closing(Database(url, constants={"audience": "authenticated"})) as db,
+            closing(Rows(url)) as rows,
+            closing(psycopg2.connect(url)) as migration,
+            ThreadPoolExecutor() as threads,
+        ):
+            with db.pool.connection() as connection, connection.cursor() as cursor:
+                # Postgres then knows the type, and needs no lock on the table to look it up.
+                cursor.execute(f"SELECT (made).* FROM jsonb_populate_record(NULL::{table}, '{{}}') AS made")
+            migration.cursor().execute(f"ALTER TABLE {table} ADD added text")
+            signed_up = threads.submit(queries.insert_sign_up, db, **columns)
+            wait_until(rows.waiting)
+            migration.commit()
+            assert signed_up.result().is_created
+            assert rows.count("identities", "user_id = %(id)s", id=user_id) == 1
 
     def test_schema_that_this_release_can_use_is_left_as_it_is(self, url, newer):
         newer(url)

@@ -84,9 +84,13 @@ class Deployment:
             "AUTH_SMTP_URL": self.post.url,
         }
         service = Service(self.state_dir, command=command, **{**settings, **changes})
-        with service:
-            yield service
-        log_watch.scan_log("a service", service.text())
+        try:
+            with service:
+                yield service
+        finally:
+            log = service.text()
+            print(*(line for line in log.splitlines() if "unexpected_failure" in line), sep="\n")
+            log_watch.scan_log("a service", log)
 
     def client(self, service: Service) -> ServerClient:
         """Return a client, which is closed at the end."""
