@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from auth.core.settings.running import is_serving
+from auth.delivery.attempts import LEASE
 from tests.support.outbox import Outbox
 from tests.support.processes import (
     CHECKOUT,
@@ -126,7 +127,8 @@ def test_killed_delivery_process_is_started_again_and_ends_with_its_master(servi
         os.kill(killed, signal.SIGKILL)
         id = outbox.write()
 
-        wait_until(lambda: outbox.outcome(id) == "sent")
+        # A claim that Postgres has not run yet takes the message for its lease.
+        wait_until(lambda: outbox.outcome(id) == "sent", LEASE + 30)
         restarted = delivery_process(running)
         assert restarted != killed
         assert running.said().count("The delivery process died. Restarting it in 1 s.") == 1

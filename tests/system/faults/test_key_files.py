@@ -157,7 +157,8 @@ class TestReplacedProcesses:
     ):
         with running(new_state_dir, **settings) as (service, _):
             put_back(new_state_dir, FOREIGN)
-            (pid,) = wait_until(service.delivery_processes)
+            wait_until(lambda: service.said().count("delivery_started") == 1)
+            (pid,) = service.delivery_processes()
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: service.said().count("delivery_started") == 2)
 
