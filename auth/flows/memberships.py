@@ -42,8 +42,9 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
     """Return what becomes of a user's sign-in after the membership. An act has the user locked."""
     rows = queries.list_identities_at_organization(on, user_id=user_id, organization_id=organization_id)
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
-    joinable = queries.list_joinable_providers(on, organization_id=organization_id)
-    may_rejoin = asked.settings.sso and identities.may_rejoin(person, joinable)
+    may_rejoin = asked.settings.sso and identities.may_rejoin(
+        person, queries.list_joinable_providers(on, organization_id=organization_id)
+    )
     if not rows:
         return Departure((), "none", may_rejoin=may_rejoin)
     ways = queries.select_ways_to_sign_in(on, user_id=user_id)

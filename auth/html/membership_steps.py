@@ -17,7 +17,7 @@ _COMPANY_LINK = ("organizations", "give_sign_in")
 
 class MembershipStep(NamedTuple):
     """What a membership lacks in a session: the name of its text in the table `organizations`, the table and
-    name of a link's text, and the path of its page, None if there is none for the user.
+    name of a link's text, and the path of its page, or None if no page helps this user.
     """
 
     asks: str

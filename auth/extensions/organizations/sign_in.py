@@ -40,7 +40,7 @@ def next_redirect_uri(asked: Asked, organization: VisibleOrganization) -> str:
 def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> dict[str, Any]:
     """Connect a provider, which is off until an owner has tested it. Return its object.
 
-    Refuse a `redirect_uri` that is not the next one, such as since another provider has got it.
+    Refuse a `redirect_uri` other than the next one: another provider may have taken it since it was shown.
     """
     organization = access.admit(asked, organization, OWNER)
     proof = access.give_proof(asked, organization, body, access.CHANGE)
@@ -128,7 +128,7 @@ def _lock_new(
     asked: Asked, act: Act, organization: VisibleOrganization, draft: Draft, proof: Proof | None
 ) -> None:
     """Lock the organization. Refuse a new provider of domains that are not proved, beyond the limit, or with
-    the id of one that has been connected meanwhile.
+    an id other than the next one: somebody may have connected a provider since.
     """
     facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
     if not draft.is_imported and draft.id != facts.next_provider_id:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from auth.core.providers.client import Provider
     from sql import queries
 
-_COMPANY = "account/company"
-
 
 class Sso(Extension):
     api = ("routes",)
@@ -34,16 +32,19 @@ class Sso(Extension):
         return row.identifier if row else None
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
+        from auth.html.redirects import COMPANY
+
         # Its query is the way back to the application, which the page checks.
-        return ((rf"{_COMPANY}(\?[!-~]+)?", "{}"),)
+        return ((rf"{COMPANY}(\?[!-~]+)?", "{}"),)
 
     def waiting_behind(self, next_page: str) -> Waiting | None:
         from auth.html.page import waiting_behind
+        from auth.html.redirects import COMPANY
 
         page, _, query = next_page.partition("?")
-        after = dict(parse_qsl(query)).get("next", "") if page == _COMPANY else ""
+        after = dict(parse_qsl(query)).get("next", "") if page == COMPANY else ""
         # Behind one page: a URL may repeat it hundreds of times.
-        return None if not after or after.startswith(_COMPANY) else waiting_behind(after)
+        return None if not after or after.startswith(COMPANY) else waiting_behind(after)
 
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.sso import company

@@ -269,7 +269,7 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
         queries.delete_identity_provider(act, id=row.id)
         organization = organization_of(act, row.organization_id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains, organization)
-    # The sessions of owners who have tested one that was never on.
+    # This ends the sessions of owners who tested a provider that was never on.
     ends.end_what_is_over(asked.db)
 
 

@@ -1,4 +1,4 @@
-"""Attacks on /sign-in/company and /account/company: by strangers' links, providers, and what changes meanwhile."""
+"""Attacks on /sign-in/company and /account/company: strangers' links, hostile providers, and changes before a press."""
 
 import re
 
