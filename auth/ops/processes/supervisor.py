@@ -28,7 +28,7 @@ from auth.core import logs
 from auth.core.keys import fingerprints, key_ring
 from auth.core.settings import Settings, SettingsError, load, running, served, state
 from auth.ops.connections import single
-from auth.ops.processes import start_checks, starting
+from auth.ops.processes import backlog, start_checks, starting
 from auth.ops.processes.delivery_process import DeliveryProcess
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from auth.ops.processes.master import Master, StartedWorker
@@ -177,6 +177,10 @@ def _deliver() -> None:
 
 def _end(server: Master) -> NoReturn:
     server.delivery.begin_stop()  # it finishes its messages while the workers finish their requests
+    if not (server.systemd or server.master_pid or server.reexec_pid):
+        for listener in server.LISTENERS:
+            with suppress(OSError):  # a sandbox may forbid it
+                backlog.drop_new_connections(listener)
     raise StopIteration  # as gunicorn does
 
 

@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.support.processes import (
     GUNICORN,
     Service,
     UnfinishedRequest,
+    children_of,
     free_port,
     name_of,
     processes_of,
@@ -186,6 +188,34 @@ def test_running_request_is_finished_before_the_stop(name, state_dir):
         assert service.process.wait(60) == 0
         assert service.said()[-1] == "Stopped."
     assert none_left(state_dir)
+
+
+def test_connection_that_begins_during_the_stop_is_refused_and_not_reset(state_dir):
+    """Workers that are stopped hold the listening socket open, as they do after they have looked into its backlog."""
+    with Service(state_dir) as service:
+        workers = [pid for pid in children_of(service.process.pid) if serves(pid)]
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        waiting = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+        service.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not begins_connections(service))
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+
+        with waiting:
+            waiting.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert waiting.recv(100).startswith(b"HTTP/1.1 200 ")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", service.port), timeout=30)
+        assert service.process.wait(60) == 0
+
+
+def begins_connections(service: Service) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", service.port), timeout=0.5).close()
+    except TimeoutError:
+        return False
+    return True
 
 
 def accepts_requests(service: Service) -> bool:
