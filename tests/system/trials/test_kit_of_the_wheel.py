@@ -131,7 +131,7 @@ def test_snippets_of_the_page_work_and_all_ends_with_pytest(folder, installed):
     options = options_of_run(folder, "-n", "2", "-W", "error", **installed)
     result = subprocess.run(**options, capture_output=True, check=False)
     assert (result.returncode, "8 passed" in result.stdout) == (0, True), result.stdout + result.stderr
-    assert remaining(folder) == []
+    wait_until(lambda: not remaining(folder), 10)
 
 
 def test_tests_run_on_a_local_postgres_and_leave_a_template(folder, installed, all_rows, database_url):
@@ -141,7 +141,7 @@ def test_tests_run_on_a_local_postgres_and_leave_a_template(folder, installed, a
     rows = all_rows.all("SELECT datname FROM pg_database WHERE datname LIKE 'latchkey_test%%'")
     assert [row.datname.startswith("latchkey_test_template_") for row in rows] == [True]
     all_rows.run(f'DROP DATABASE "{rows[0].datname}"')
-    assert remaining(folder) == []
+    wait_until(lambda: not remaining(folder), 10)
 
 
 def test_all_ends_when_pytest_is_killed(folder, installed):
@@ -181,4 +181,4 @@ def test_kit_is_installed_beside_another_flask(folder, wheel, request):
         **options_of_run(folder, "-n", "2", python=str(python), **service), capture_output=True, check=False
     )
     assert (result.returncode, "8 passed" in result.stdout) == (0, True), result.stdout + result.stderr
-    assert remaining(folder) == []
+    wait_until(lambda: not remaining(folder), 10)
