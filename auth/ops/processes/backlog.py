@@ -1,10 +1,10 @@
-"""The backlog of a listening socket: connections that wait for a worker."""
+"""The backlog of a listening socket, connections that wait for a worker, while the service stops."""
 
 import ctypes
+import mmap
 import socket
 import struct
 import sys
-from typing import Protocol
 
 _SO_ATTACH_FILTER = 26
 # A program of the classic BPF (struct sock_filter), which reads the TCP header: code, jumps if true and if
@@ -16,13 +16,21 @@ _DROP_SYN = [
     (0x06, 0, 0, 0),  # drop the packet
     (0x06, 0, 0, 0xFFFF_FFFF),  # keep all of it
 ]
+# Memory that the workers share with the master.
+_state = mmap.mmap(-1, 1)
 
 
-class Listening(Protocol):
-    def setsockopt(self, level: int, option: int, value: bytes, /) -> None: ...
+def note_stop() -> None:
+    """Tell the workers that nothing has their listening socket after them. A reload only replaces workers."""
+    _state[0] = 1
 
 
-def drop_new_connections(listener: Listening) -> None:
+def closes() -> bool:
+    """Whether the listening socket is closed when the workers have ended."""
+    return _state[0] == 1
+
+
+def drop_new_connections(listener: socket.socket) -> None:
     """Drop the first packet of each new connection, on Linux; those in the backlog stay.
 
     The close of the socket would reset a connection that begins after the last `accept`, and a proxy sends no

@@ -11,10 +11,12 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 from gunicorn.util import close_graceful
 from gunicorn.workers.ggevent import GeventWorker
 
+from auth.ops.processes import backlog
 from auth.ops.processes.gunicorn_errors import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
 LINGER = 2  # seconds for which a stopping worker waits for clients that have sent nothing, or half a request
+HANDSHAKE = 0.1  # seconds in which connections that have begun get into the backlog of a stopping service
 SILENCE = 1  # seconds for which a busy worker waits for the first byte of a new connection
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
@@ -48,6 +50,10 @@ class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent
         pass  # gunicorn would make it blocking
 
     def close(self) -> None:
+        if backlog.closes():
+            with suppress(OSError):  # a sandbox may forbid it
+                backlog.drop_new_connections(self)
+            gevent.sleep(HANDSHAKE)
         accepted = []
         with suppress(OSError):  # BlockingIOError: the backlog is empty
             while True:

@@ -1,12 +1,11 @@
 """gunicorn's master, as its hooks see it, with what they keep there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Protocol
 
 from gunicorn.config import Config
 
-from auth.ops.processes.backlog import Listening
 from auth.ops.processes.delivery_process import DeliveryProcess
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 
@@ -21,8 +20,7 @@ class Master(Protocol):
     num_workers: int
     timeout: int
     WORKERS: Mapping[int, StartedWorker]
-    LISTENERS: Sequence[Listening]
-    # Others that have the same listeners: systemd, and the masters before and after a USR2, or 0.
+    # Others that have the same listening sockets: systemd, and the masters before and after a USR2, or 0.
     systemd: bool
     master_pid: int
     reexec_pid: int

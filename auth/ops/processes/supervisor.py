@@ -178,9 +178,7 @@ def _deliver() -> None:
 def _end(server: Master) -> NoReturn:
     server.delivery.begin_stop()  # it finishes its messages while the workers finish their requests
     if not (server.systemd or server.master_pid or server.reexec_pid):
-        for listener in server.LISTENERS:
-            with suppress(OSError):  # a sandbox may forbid it
-                backlog.drop_new_connections(listener)
+        backlog.note_stop()
     raise StopIteration  # as gunicorn does
 
 

@@ -6,13 +6,14 @@ import os
 import pwd
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,6 @@ from tests.support.processes import (
     GUNICORN,
     Service,
     UnfinishedRequest,
-    children_of,
     free_port,
     name_of,
     processes_of,
@@ -33,6 +33,7 @@ from tests.support.processes import (
     short_directory,
     wait_until,
 )
+from tests.support.server import repeated
 
 pytestmark = [
     pytest.mark.root,
@@ -190,32 +191,23 @@ def test_running_request_is_finished_before_the_stop(name, state_dir):
     assert none_left(state_dir)
 
 
-def test_connection_that_begins_during_the_stop_is_refused_and_not_reset(state_dir):
-    """Workers that are stopped hold the listening socket open, as they do after they have looked into its backlog."""
-    with Service(state_dir) as service:
-        workers = [pid for pid in children_of(service.process.pid) if serves(pid)]
-        for pid in workers:
-            os.kill(pid, signal.SIGSTOP)
-        waiting = socket.create_connection(("127.0.0.1", service.port), timeout=30)
-        service.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: not begins_connections(service))
-        for pid in workers:
-            os.kill(pid, signal.SIGCONT)
+@pytest.mark.parametrize("configuration", ["gunicorn.conf.py", "tests/support/slow_close.conf.py"])
+def test_stop_answers_or_refuses_each_connection_and_resets_none(configuration, state_dir):
+    results = Counter[Any]()
+    with Service(state_dir, command=[sys.executable, *GUNICORN, "--config", configuration]) as service:
 
-        with waiting:
-            waiting.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert waiting.recv(100).startswith(b"HTTP/1.1 200 ")
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", service.port), timeout=30)
-        assert service.process.wait(60) == 0
+        def ask() -> None:
+            try:
+                results[service.get("/health")[0]] += 1
+            except ConnectionRefusedError as error:
+                results[type(error)] += 1
 
-
-def begins_connections(service: Service) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", service.port), timeout=0.5).close()
-    except TimeoutError:
-        return False
-    return True
+        with repeated(*[ask] * 20):
+            wait_until(lambda: results[200] > 50)
+            service.process.terminate()
+            assert service.process.wait(60) == 0
+            wait_until(lambda: results[ConnectionRefusedError] > 20)
+    assert set(results) == {200, ConnectionRefusedError}
 
 
 def accepts_requests(service: Service) -> bool:
