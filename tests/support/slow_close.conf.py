@@ -8,15 +8,14 @@ from gevent.monkey import get_original  # noqa: E402
 
 from auth.ops.processes.gunicorn_worker import Listener  # noqa: E402
 
-_accept = Listener.accept
+_Socket = get_original("socket", "socket")
+_close = _Socket.close
 
 
-def _accept_slowly(listener):
-    try:
-        return _accept(listener)
-    except BlockingIOError:
+def _close_slowly(socket):
+    if isinstance(socket, Listener):
         get_original("time", "sleep")(0.5)
-        raise
+    _close(socket)
 
 
-Listener.accept = _accept_slowly
+_Socket.close = _close_slowly

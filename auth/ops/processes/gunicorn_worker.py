@@ -16,7 +16,8 @@ from auth.ops.processes.gunicorn_errors import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
 LINGER = 2  # seconds for which a stopping worker waits for clients that have sent nothing, or half a request
-HANDSHAKE = 0.1  # seconds in which connections that have begun get into the backlog of a stopping service
+PLACE = 0.01  # seconds for each of 50 tries of a stopping worker to take the last place in its backlog
+TRIES = 50
 SILENCE = 1  # seconds for which a busy worker waits for the first byte of a new connection
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
@@ -44,23 +45,50 @@ class ClientSocket(gevent.socket.socket):
             super().sendall((head or b"") + data, flags)
 
 
-class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent unwraps its own kind
+Socket = get_original("socket", "socket")  # gevent unwraps its own kind
+
+
+class Listener(Socket):  # type: ignore[misc,valid-type]
     # Serves its backlog before it closes, because closing would reset those connections.
     def setblocking(self, _flag: bool) -> None:
         pass  # gunicorn would make it blocking
 
     def close(self) -> None:
-        if backlog.closes():
-            with suppress(OSError):  # a sandbox may forbid it
-                backlog.drop_new_connections(self)
-            gevent.sleep(HANDSHAKE)
+        accepted = self.accept_all()
+        own = None
+        if backlog.ends():
+            self.listen(0)  # one place
+            for _ in range(TRIES):
+                if own := self.take_place():
+                    break
+                accepted += self.accept_all()
+        super().close()
+        if own:
+            own.close()
+        self.worker.ends_at = time.monotonic() + LINGER
+        gevent.joinall(accepted, timeout=5)  # gunicorn waits for the others
+
+    def accept_all(self) -> list[gevent.Greenlet]:
         accepted = []
         with suppress(OSError):  # BlockingIOError: the backlog is empty
             while True:
                 accepted.append(gevent.spawn(self.worker.handle, self, *self.accept()))
-        super().close()
-        self.worker.ends_at = time.monotonic() + LINGER
-        gevent.joinall(accepted, timeout=5)  # gunicorn waits for the others
+        return accepted
+
+    def take_place(self) -> Any:
+        """Return a connection of our own, or None if another one has the only place in the backlog.
+
+        While it is taken, Linux drops the first packet of a connection. The client sends it again after a
+        second: to the next service, or it is refused.
+        """
+        own = Socket(self.family)
+        own.settimeout(PLACE)
+        try:
+            own.connect(self.getsockname())
+        except OSError:
+            own.close()
+            return None
+        return own
 
 
 class Worker(GeventWorker):
