@@ -58,7 +58,7 @@ def refusal_of_customer(
 
 
 def reader_of_cause(*, role: Role, is_trial: bool, is_signed: bool) -> Literal["owner", "employee"] | None:
-    """Return who reads why a customer's provider signed nobody in, or None.
+    """Return which user reads why a sign-in with a customer's provider failed, or None.
 
     An owner (`role`) who tests the provider reads each reason. Other users, and an owner who moves, read only
     what is wrong with an identity that the provider signed (`is_signed`).

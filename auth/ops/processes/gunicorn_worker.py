@@ -16,8 +16,8 @@ from auth.ops.processes.gunicorn_errors import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
 LINGER = 2  # seconds for which a stopping worker waits for clients that have sent nothing, or half a request
-PLACE = 0.01  # seconds for each of 50 tries of a stopping worker to take the last place in its backlog
-TRIES = 50
+PLACE = 0.01  # seconds for each try of a stopping worker to take the only place in its backlog
+TRIES = 50  # then it closes without
 SILENCE = 1  # seconds for which a busy worker waits for the first byte of a new connection
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
@@ -54,14 +54,10 @@ class Listener(Socket):  # type: ignore[misc,valid-type]
         pass  # gunicorn would make it blocking
 
     def close(self) -> None:
-        accepted = self.accept_all()
-        own = None
+        accepted, own = self.accept_all(), None
         if backlog.ends():
-            self.listen(0)  # one place
-            for _ in range(TRIES):
-                if own := self.take_place():
-                    break
-                accepted += self.accept_all()
+            own, others = self.take_place()
+            accepted += others
         super().close()
         if own:
             own.close()
@@ -75,20 +71,24 @@ class Listener(Socket):  # type: ignore[misc,valid-type]
                 accepted.append(gevent.spawn(self.worker.handle, self, *self.accept()))
         return accepted
 
-    def take_place(self) -> Any:
-        """Return a connection of our own, or None if another one has the only place in the backlog.
+    def take_place(self) -> tuple[Any, list[gevent.Greenlet]]:
+        """Shorten the backlog to one place, and take it. Return our connection, and the greenlets of those
+        accepted before.
 
-        While it is taken, Linux drops the first packet of a connection. The client sends it again after a
-        second: to the next service, or it is refused.
+        While the place is taken, Linux drops the first packet of a connection. The client sends it again
+        after a second: to the next service, or it is refused.
         """
-        own = Socket(self.family)
-        own.settimeout(PLACE)
-        try:
-            own.connect(self.getsockname())
-        except OSError:
+        self.listen(0)
+        accepted: list[gevent.Greenlet] = []
+        for _ in range(TRIES):
+            own = Socket(self.family)
+            own.settimeout(PLACE)
+            with suppress(OSError):  # another connection has the place
+                own.connect(self.getsockname())
+                return own, accepted
             own.close()
-            return None
-        return own
+            accepted += self.accept_all()
+        return None, accepted
 
 
 class Worker(GeventWorker):

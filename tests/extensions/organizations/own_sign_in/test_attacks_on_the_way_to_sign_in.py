@@ -57,7 +57,7 @@ def test_of_twenty_owners_at_once_one_gets_the_redirect_uri(sign_in, customers, 
 def test_move_of_a_member_is_no_test_of_the_provider(on, join, bob, acme, press, customers, database):
     join(bob, acme, "admin")
     customers.acme.be("9", bob.email)
-    # As after a change of the client secret: nobody has tested it yet.
+    # A change of the client secret does this: no owner has tested the new one.
     database.run("UPDATE identity_providers SET tried_at = NULL")
     press(bob, "move")
     assert database.count("identities", f"provider LIKE 'sso:%%' AND user_id = '{bob.id}'") == 1
