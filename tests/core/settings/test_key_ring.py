@@ -135,6 +135,7 @@ class TestSecretKeys:
         finally:
             parts.codes.use(before)
 
+    @pytest.mark.usefixtures("no_openid_keys")
     def test_waiting_message_is_resealed(self, parts, client, outbox, database, alice):
         before = parts.key_ring.settings.secret_key
         client.post("/magiclink", json={"email": alice.email})
