@@ -2,9 +2,12 @@
 
 import html
 import threading
+from contextlib import suppress
+from socket import SHUT_RDWR, socket
+from socketserver import ThreadingMixIn
 from typing import Any, Self
 from urllib.parse import urlsplit
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import requests
 from authlib.common.security import generate_token
@@ -27,7 +30,7 @@ class Application:
         self.scopes = "openid email offline_access organizations"
         self.token: dict[str, Any] = {}
         self.answers: list[dict[str, Any]] = []
-        self._server = make_server("127.0.0.1", port, self._answer, handler_class=_Silent)
+        self._server = make_server("127.0.0.1", port, self._answer, _Server, _Silent)
 
     def registration(self) -> dict[str, Any]:
         """Return what POST /admin/oauth/clients takes."""
@@ -120,6 +123,33 @@ class Application:
     @property
     def port(self) -> int:
         return urlsplit(self.url).port or 80
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """It has a thread for each connection, since a browser opens some before it has anything to ask.
+
+    It ends them when it closes, or the next application at this port would miss what the browser asks.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._connections: set[socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().close_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for connection in tuple(self._connections):
+            with suppress(OSError):
+                connection.shutdown(SHUT_RDWR)
 
 
 class _Silent(WSGIRequestHandler):

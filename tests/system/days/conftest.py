@@ -39,6 +39,11 @@ class Company:
             response = self.client.post("/admin/users", json=body, headers=AUTHORIZATION)
             assert response.status_code in (200, 201), response.data
 
+    def dismiss_all(self) -> None:
+        """Delete all accounts at the provider."""
+        for user in self.client.get("/admin/users", headers=AUTHORIZATION).json["data"]:
+            assert self.client.delete(f"/admin/users/{user['id']}", headers=AUTHORIZATION).status_code == 200
+
     def register(self, redirect_uri: str, name: str = "Nimbus") -> dict[str, Any]:
         """Register Nimbus at the provider, and return the client with its secret."""
         return create_client(self.client, AUTHORIZATION, client_name=name, redirect_uris=[redirect_uri])
@@ -100,6 +105,7 @@ def running_company(serve: Any, all_rows: Any, database_url: str, names: DnsServ
 def company(running_company: Company) -> Iterator[Company]:
     yield running_company
     running_company.names.texts.clear()
+    running_company.dismiss_all()
 
 
 @pytest.fixture
