@@ -126,6 +126,14 @@ def name_of(pid: int) -> str:
         return ""  # gone
 
 
+def user_of(pid: int) -> int | None:
+    """Return the id of the user as whom a process runs. Linux only."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None  # gone
+
+
 def send(pid: int, number: int) -> None:
     """Send a signal to a process, unless it has ended."""
     with suppress(ProcessLookupError):
