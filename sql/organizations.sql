@@ -51,18 +51,21 @@ SELECT (SELECT count(*) FROM matches) AS total,
                  ORDER BY (o).created_at DESC, (o).id DESC
                  LIMIT :page_size OFFSET :page_offset) AS page) AS organizations;
 
--- name: list_members(organization_id uuid, with_addresses boolean, page_size integer, page_offset bigint) -> row
-SELECT (SELECT count(*) FROM memberships AS m WHERE m.organization_id = :organization_id) AS total,
+-- name: list_members(organization_id uuid, q text, with_addresses boolean, page_size integer, page_offset bigint) -> row
+WITH matches AS (
+  SELECT m.user_id, m.role, m.added_by, m.created_at
+    FROM memberships AS m
+    JOIN users AS u ON u.id = m.user_id
+   WHERE m.organization_id = :organization_id AND is_listed(u, NULL, NULL, :q)
+)
+SELECT (SELECT count(*) FROM matches) AS total,
        (SELECT coalesce(jsonb_agg(
                  jsonb_build_object('user_id', m.user_id, 'name', name_of(u.user_metadata), 'role', m.role)
                  || CASE WHEN :with_addresses THEN jsonb_build_object(
                       'email', u.email, 'added_by', m.added_by, 'created_at', iso_8601(m.created_at),
                       'has_second_factor', own.oldest IS NOT NULL) ELSE '{}' END
                  ORDER BY m.created_at, m.user_id), '[]')::text
-          FROM (SELECT * FROM memberships
-                 WHERE organization_id = :organization_id
-                 ORDER BY created_at, user_id
-                 LIMIT :page_size OFFSET :page_offset) AS m
+          FROM (SELECT * FROM matches ORDER BY created_at, user_id LIMIT :page_size OFFSET :page_offset) AS m
           JOIN users AS u ON u.id = m.user_id
          CROSS JOIN factors_of(u.id) AS own) AS members;
 

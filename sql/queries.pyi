@@ -1900,7 +1900,7 @@ class ListMembers(NamedTuple):
     total: int
     members: str
 
-def list_members(on: Runner, /, *, organization_id: str | None, with_addresses: bool | None, page_size: int | None, page_offset: int | None) -> ListMembers: ...
+def list_members(on: Runner, /, *, organization_id: str | None, q: str | None, with_addresses: bool | None, page_size: int | None, page_offset: int | None) -> ListMembers: ...
 
 class ListInvitations(NamedTuple):
     invitations: str

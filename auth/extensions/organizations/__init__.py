@@ -19,7 +19,9 @@ _JOIN = rf"{_PAGE}/join(\?[!-~]+)?"
 
 class Organizations(Extension):
     api: Sequence[str] = ("routes",)
-    pages: Sequence[str] = ("pages", "invitation_pages")
+    pages: Sequence[str] = (
+        "pages.organization", "pages.members", "pages.inviting", "pages.settings", "pages.invitation",
+    )  # fmt: skip
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)
     command = "organizations"
@@ -28,7 +30,7 @@ class Organizations(Extension):
         super().__init__(settings)
         if settings.sso:
             self.api = ("routes", "sign_in_routes")
-            self.pages = (*self.pages, "sign_in_pages")
+            self.pages = (*self.pages, "pages.sign_in")
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         # A segment may be a domain.
@@ -38,9 +40,9 @@ class Organizations(Extension):
         return "invitation" if re.fullmatch(_JOIN, next_page) else None
 
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
-        from auth.extensions.organizations import pages
+        from auth.extensions.organizations.pages import organization
 
-        return {"organizations": pages.shown_memberships(person)}
+        return {"organizations": organization.shown_memberships(person)}
 
     def user_tabs(self, user_id: str) -> Mapping[str, Any]:
         from auth.extensions.organizations import console

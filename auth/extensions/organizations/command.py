@@ -20,7 +20,16 @@ from auth.cli import (
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
-from auth.extensions.organizations import access, invitations, lifecycle, members, sign_in, states, transfer
+from auth.extensions.organizations import (
+    access,
+    invitations,
+    lifecycle,
+    lists,
+    members,
+    sign_in,
+    states,
+    transfer,
+)
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
 from auth.web.input import check
@@ -101,7 +110,7 @@ def show_command(name: str) -> None:
     with as_operator() as asked:
         organization = access.find(asked, name)
         id, object = organization.id, json.loads(organization.object)
-        listed = partial(queries.list_members, asked.db, organization_id=id, with_addresses=True)
+        listed = partial(lists.members, asked.db, id, q=None, with_addresses=True)
         joined = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
         invited = json.loads(queries.list_invitations(asked.db, organization_id=id).invitations)
         lines = _lines_of(object)
@@ -118,8 +127,8 @@ def show_command(name: str) -> None:
             f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}"
             for each in providers
         ]
-        lists = {"members": joined, "invitations": invited, "domains": domains, "providers": providers}
-        show(object | lists, *lines)
+        parts = {"members": joined, "invitations": invited, "domains": domains, "providers": providers}
+        show(object | parts, *lines)
 
 
 @command.command("add")

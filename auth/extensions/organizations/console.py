@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import access, invitations, lifecycle, members, sign_in, states
+from auth.extensions.organizations import access, invitations, lifecycle, lists, members, sign_in, states
 from auth.extensions.organizations.routes import Role
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
@@ -66,7 +66,7 @@ def show_organizations() -> Response:
 def show_organization(organization_id: str) -> Response:
     asked, subject, number = current_asked(), _found(organization_id), read_query(_ListQuery)["page"]
     id, place = subject.row.id, bounds({"page": number, "per_page": MOST})
-    listed = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **place)
+    listed = lists.members(latchkey.db, id, q=None, with_addresses=True, **place)
     return console_page(
         "organization.html",
         organization=subject.row,

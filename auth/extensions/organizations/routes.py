@@ -7,7 +7,7 @@ from flask import Blueprint, Response, jsonify
 from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
-from auth.extensions.organizations import access, invitations, lifecycle, members
+from auth.extensions.organizations import access, invitations, lifecycle, lists, members
 from auth.rules.organizations import ADMIN, OWNER, manages
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
@@ -40,6 +40,7 @@ _NewInvitation = schemas.Reauthentication.of(
     email=fields.Email(required=True), role=fields.MemberRole(required=True)
 )
 _ListQuery = PageQuery.of(search=fields.Text())
+_MembersQuery = PageQuery.of(q=fields.Text())
 
 
 def changing(operation: str, scope: Scope | None = "organizations:write") -> Callable[[View], View]:
@@ -112,10 +113,10 @@ def delete_organization(name: str) -> Response:
 @reading
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
-    organization, query = access.find_admitted(current_asked(), name), read_query(PageQuery)
+    organization, query = access.find_admitted(current_asked(), name), read_query(_MembersQuery)
     is_manager = organization.role is None or manages(organization.role)
-    row = queries.list_members(
-        latchkey.db, organization_id=organization.id, with_addresses=is_manager, **bounds(query)
+    row = lists.members(
+        latchkey.db, organization.id, q=query.get("q") or None, with_addresses=is_manager, **bounds(query)
     )
     return paginated(row.members, row.total, query)
 

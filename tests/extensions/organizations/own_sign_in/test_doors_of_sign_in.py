@@ -52,7 +52,7 @@ def test_every_door_opens_to_owners_alone(service, ids, join, acme, bob, client,
     before = database.everything(*TABLES)
     api, pages = (
         doors(routes(service.app), "sign_in_routes"),
-        doors(page_routes(service.app), "sign_in_pages"),
+        doors(page_routes(service.app), "pages.sign_in"),
     )
     assert (len(api), len(pages)) == (9, 14)
     for method, path in api:

@@ -1,0 +1,95 @@
+"""What the pages of an organization share."""
+
+import functools
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flask import Response, request
+from flask.typing import ResponseReturnValue
+from markupsafe import Markup
+
+from auth.extensions.organizations.access import VisibleOrganization
+from auth.html import forms
+from auth.html.browser_sessions import signed_in
+from auth.html.page import address, application, has_text, page, text
+from auth.html.problems import Problem, form
+from auth.rules.organizations import ADMIN, MEMBER, OWNER, may_manage
+from auth.web import Level, View, audited
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from sql import queries
+
+PATH = "account/organizations"
+# Refusals that are one page, which does not tell whether the organization exists.
+_HIDDEN = {
+    "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
+    "user_not_found", "invitation_not_found", "domain_not_found", "custom_provider_not_found",
+}  # fmt: skip
+
+
+def showing(level: Level) -> Callable[[View], View]:
+    """Return a decorator of the pages of an organization, for signed-in users who may see them."""
+    return lambda view: signed_in(level)(hiding(view))
+
+
+def changing(operation: str, *, shown: View | None = None, level: Level) -> Callable[[View], View]:
+    """Return a decorator of the views that such a page sends a form to."""
+    return lambda view: form(operation, shown=shown, level=level)(audited("change_refused")(view))
+
+
+def hiding(view: View) -> View:
+    """Show one page for all that the caller may not see."""
+
+    @functools.wraps(view)
+    def shown(*args: object, **kwargs: object) -> ResponseReturnValue:
+        try:
+            return view(*args, **kwargs)
+        except ApiError as error:
+            if error.key in _HIDDEN:
+                raise ApiError("not_found", reason=error.error_code) from None
+            raise
+
+    return shown
+
+
+def role_title(role: str, *, begins: bool = False) -> Markup:
+    """Return our text for a role that we know, with a capital if it `begins` a line; else the word itself."""
+    if role not in (OWNER, ADMIN, MEMBER):
+        return application(role)
+    title = text("organizations", role)
+    return title[:1].upper() + title[1:] if begins else title
+
+
+def notice() -> Markup | None:
+    """Return the message of our redirect to this page, if any."""
+    done = forms.signed_value("done")
+    return text("done", done) if has_text("done", done) else None
+
+
+def form_page(
+    name: str, organization: VisibleOrganization, problem: Problem | None, **values: Any
+) -> Response:
+    """Show a page with one form about an organization."""
+    values |= {"organization": organization_shown(organization), "problem": problem}
+    return page(f"organizations/{name}.html", script=True, here=request.path, **values)
+
+
+def organization_shown(organization: VisibleOrganization) -> dict[str, Any]:
+    return json.loads(organization.object) | {"role": organization.role}
+
+
+def name_of(member: dict[str, Any]) -> Markup:
+    if name := member.get("name"):
+        return application(name)
+    email = member.get("email")
+    return address(email) if email else text("organizations", "unnamed")
+
+
+def roles_of(organization: VisibleOrganization, present: str) -> Iterable[tuple[str, Markup]]:
+    """Return the roles that the caller may give, with their titles: ours, and those in use."""
+    used = queries.select_roles(latchkey.db, organization_id=organization.id).roles
+    words = dict.fromkeys([OWNER, ADMIN, MEMBER, present, *used])
+    return [
+        (word, role_title(word, begins=True)) for word in words if may_manage(organization.role, None, word)
+    ]
