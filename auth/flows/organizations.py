@@ -194,7 +194,10 @@ def record(
     event: str | None = None,
     **details: object,
 ) -> None:
-    """Write an entry of the audit log about an organization, and an event."""
+    """Write an entry of the audit log about an organization, and an event.
+
+    The entry keeps the member's address: owners read it once the member has left.
+    """
     names = {"id": organization.id, "slug": organization.slug}
     user_id, email, role = member or (None, None, None)
     act.later(
@@ -205,5 +208,5 @@ def record(
         event=event,
         organization=json.dumps(names),
         role=role,
-        details=json.dumps({"organization": names, "role": role} | details),
+        details=json.dumps({"organization": names, "role": role, "email": email} | details),
     )
