@@ -74,13 +74,15 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
   FROM organization_invitations AS i
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
--- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint, most integer) -> row
--- Owners read that an operator acted, or was refused, but not which one. A refusal shows nothing about the
+-- name: list_audit_of_organization(organization_id uuid, days integer, page_size integer, page_offset bigint,
+--                                  most integer) -> row
+-- The entries of all `days`, or of the last ones. Owners read that an operator acted, or was refused, but not which one. A refusal shows nothing about the
 -- account, nor the id of a user who is not a member, such as another administrator.
 SELECT (SELECT count(*)
           FROM (SELECT
                   FROM audit_log AS a
                  WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text
+                   AND (:days IS NULL OR a.at >= now() - make_interval(days => :days))
                  LIMIT :most) AS entries) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
                                   || jsonb_build_object('details', CASE WHEN a.reason IS NULL
@@ -99,9 +101,23 @@ SELECT (SELECT count(*)
           FROM (SELECT *
                   FROM audit_log AS listed
                  WHERE listed.details ? 'organization' AND listed.details #>> '{organization,id}' = :organization_id::text
+                   AND (:days IS NULL OR listed.at >= now() - make_interval(days => :days))
                    AND :page_offset < :most
                  ORDER BY listed.at DESC, listed.id DESC
                  LIMIT :page_size OFFSET :page_offset) AS a) AS entries;
+
+-- name: list_people_of_audit(organization_id uuid, ids text[]) -> rows (name?, email?)
+-- The names and addresses of members. Of former members, the address that the log has, not the present one.
+SELECT person.id, name_of(u.user_metadata) AS name, coalesce(u.email, former.email) AS email
+  FROM unnest(:ids::uuid[]) AS person (id)
+  LEFT JOIN memberships AS m ON m.organization_id = :organization_id AND m.user_id = person.id
+  LEFT JOIN users AS u ON u.id = m.user_id
+  LEFT JOIN LATERAL (SELECT a.details ->> 'email' AS email
+                       FROM audit_log AS a
+                      WHERE m.user_id IS NULL AND a.user_id = person.id AND a.details ? 'organization'
+                        AND a.details #>> '{organization,id}' = :organization_id::text AND a.details ? 'email'
+                      ORDER BY a.at DESC, a.id DESC
+                      LIMIT 1) AS former ON true;
 
 -- Facts of acts. The organizations are locked.
 

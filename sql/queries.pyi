@@ -1911,7 +1911,14 @@ class ListAuditOfOrganization(NamedTuple):
     total: int
     entries: str
 
-def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListAuditOfOrganization: ...
+def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, days: int | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListAuditOfOrganization: ...
+
+class ListPeopleOfAudit(NamedTuple):
+    id: str
+    name: str | None
+    email: str | None
+
+def list_people_of_audit(on: Runner, /, *, organization_id: str | None, ids: Sequence[str | None] | None) -> list[ListPeopleOfAudit]: ...
 
 class ListMemberships(NamedTuple):
     id: str

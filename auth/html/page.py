@@ -252,6 +252,10 @@ def ago(timestamp: str) -> Markup:
     return moments.ago(timestamp, chosen_language())
 
 
+def expires(timestamp: str) -> Markup:
+    return moments.expires(timestamp, chosen_language())
+
+
 def date_alone(day: date) -> str:
     return languages.date_alone(day, chosen_language())
 

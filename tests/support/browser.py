@@ -468,6 +468,15 @@ def fill(page: Browser, **fields: str) -> None:
         page.run(f"{field}.value = {value!r}")
 
 
+def open_menu(page: Browser, name: str) -> None:
+    """Open the menu of the row that is about this name or address, as soon as the page has it."""
+    menu = (
+        f"[...document.querySelectorAll('.menu summary')].find((each) => each.textContent.includes({name!r}))"
+    )
+    page.wait(partial(page.run, f"!!{menu}"))
+    page.click_on(menu)
+
+
 def choose(page: Browser, value: str) -> None:
     """Click on the radio button with this value, as soon as the page has it."""
     page.wait(partial(page.run, f"!!document.querySelector('[type=radio][value=\"{value}\"]')"))

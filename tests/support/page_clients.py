@@ -152,8 +152,8 @@ _FILL_IN = """((action, fields) => {{
   const form = [...document.forms].find((each) => buttons(each).some((button) => leads(target(button))));
   if (!form) return false;
   form.noValidate = true;
-  if (form.closest("details")) form.closest("details").open = true;
   let button = buttons(form).find((each) => leads(target(each)));
+  if (button.closest("details")) button.closest("details").open = true;
   for (const [name, value] of Object.entries(fields)) {{
     const field = form.querySelector(`[name="${{name}}"]`);
     if (field.localName === "button") button = form.querySelector(`[name="${{name}}"][value="${{value}}"]`);

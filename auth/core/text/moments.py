@@ -32,7 +32,18 @@ def ago(timestamp: str, language: str) -> Markup:
     moment = datetime.fromisoformat(timestamp)
     seconds = (datetime.now(UTC) - moment).total_seconds()
     name, unit = next(((name, unit) for name, unit in _UNITS if seconds >= unit), ("now", 1))
-    words = _words(language, f"ago.{name}", int(seconds // unit))
+    return _with_exact(moment, _words(language, f"ago.{name}", int(seconds // unit)))
+
+
+def expires(timestamp: str, language: str) -> Markup:
+    """Return how soon a time is, such as `expires in 6 days`, with the time itself as title."""
+    moment = datetime.fromisoformat(timestamp)
+    seconds = (moment - datetime.now(UTC)).total_seconds()
+    name, unit = next(((name, unit) for name, unit in _UNITS[:2] if seconds >= unit), ("soon", 1))
+    return _with_exact(moment, _words(language, f"members.expires_{name}", int(seconds // unit)))
+
+
+def _with_exact(moment: datetime, words: Markup) -> Markup:
     exact = moment.astimezone(UTC).isoformat(timespec="seconds")
     title = f"{exact[:10]} {exact[11:19]} UTC"
     return Markup(f'<time datetime="{exact}" title="{title}">{words}</time>')  # noqa: S704 (escaped)

@@ -20,7 +20,8 @@ _JOIN = rf"{_PAGE}/join(\?[!-~]+)?"
 class Organizations(Extension):
     api: Sequence[str] = ("routes",)
     pages: Sequence[str] = (
-        "pages.organization", "pages.members", "pages.inviting", "pages.settings", "pages.invitation",
+        "pages.organization", "pages.members", "pages.inviting", "pages.history", "pages.settings",
+        "pages.invitation",
     )  # fmt: skip
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)

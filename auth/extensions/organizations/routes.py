@@ -146,7 +146,7 @@ def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organization, newest first."""
     organization, query = access.find_admitted(current_asked(), name, OWNER), read_query(PageQuery)
     row = queries.list_audit_of_organization(
-        latchkey.db, organization_id=organization.id, most=MOST_EVENTS, **bounds(query)
+        latchkey.db, organization_id=organization.id, days=None, most=MOST_EVENTS, **bounds(query)
     )
     return paginated(row.entries, row.total, query)
 

@@ -112,12 +112,20 @@ ACTIONS = {
         console=("/{organization_id}/invite",),
         command=("invite",),
         body={"email": "other@example.com", "role": "member"},
+        fields={"emails": "other@example.com", "role": "member"},
+    ),
+    "invite again": Action(
+        actors=MANAGERS,
+        api=("post", f"{ORGANIZATION}/invitations"),
+        page=f"{PAGE}{INVITATION}/again",
+        body={"email": NEW, "role": "member"},
     ),
     "invite who will manage": Action(
         actors={"owner"},
         api=("post", f"{ORGANIZATION}/invitations"),
         page=f"{PAGE}/invite",
         body={"email": "other@example.com", "role": "admin"},
+        fields={"emails": "other@example.com", "role": "admin"},
         needs_proof=True,
     ),
     "withdraw": Action(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.browser import Browser, fill
+from tests.support.browser import Browser, fill, open_menu
 from tests.support.day_application import Application
 from tests.support.processes import free_port
 from tests.support.relying_parties import create_client
@@ -97,6 +97,7 @@ def remove(page: Browser, origin: str, email: str, *sentences: str) -> None:
     page.open(f"{origin}/account")
     page.click("Open Acme")
     page.wait_for("Members")
+    open_menu(page, email)
     page.click(f"Remove {email}")
     page.wait_for("Their account stays.")
     for sentence in (

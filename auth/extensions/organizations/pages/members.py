@@ -5,7 +5,7 @@ from flask import Blueprint, Response
 from auth.extensions.organizations import access, members
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.pages import PATH, changing, form_page, name_of, roles_of, showing
-from auth.extensions.organizations.routes import Role
+from auth.extensions.organizations.pages.roles import RoleForm, chosen_role
 from auth.flows.memberships import departure_of
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem
@@ -55,8 +55,9 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
 @changing("change_member", shown=show_member, level=Level.PROOF)
 def submit_role(slug: str, user_id: str) -> Response:
-    asked, role, id = current_asked(), read_form(Role)["role"], canonical_id(user_id, "not_found")
-    members.set_role(asked, access.find(asked, slug), id, role, {})
+    asked, form, id = current_asked(), read_form(RoleForm), canonical_id(user_id, "not_found")
+    organization = access.find(asked, slug)
+    members.set_role(asked, organization, id, chosen_role(organization, form), {})
     return redirect_to_own(f"{PATH}/{slug}", "member_changed")
 
 

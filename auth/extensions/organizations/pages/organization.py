@@ -4,6 +4,8 @@ The API has /organizations/NAME, so the pages are below /account.
 """
 
 import json
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from flask import Blueprint, Response
@@ -19,29 +21,31 @@ from auth.extensions.organizations.pages import (
     role_title,
     showing,
 )
+from auth.extensions.organizations.pages.paging import ListPage, bounds_of
 from auth.flows.facts import PersonFacts
 from auth.flows.organizations import may_found
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination
 from auth.html.membership_steps import MembershipSteps
-from auth.html.page import ago, page, redirect_to_own
+from auth.html.page import expires, page, redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
-from auth.rules.organizations import manages, may_manage
+from auth.rules.organizations import MOST_INVITATIONS, manages, may_manage
 from auth.web import Level, fields, g
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import check, read_form, read_query
-from auth.web.schemas import Input, bounds
+from auth.web.schemas import Input
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
 
-_MOST = 50
+# With fewer members, the page has no search.
+_MOST_IN_SIGHT = 10
 
 _NewForm = Input.of(name=fields.OrganizationName(required=True), slug=fields.TypedText(load_default=""))
 _Slug = Input.of(slug=fields.Slug(required=True))
-_PageQuery = Input.of(page=fields.PageNumber())
+_MembersQuery = Input.of(page=fields.PageNumber(), q=fields.TypedText(load_default=""))
 
 
 def shown_memberships(person: PersonFacts) -> dict[str, Any]:
@@ -82,12 +86,20 @@ def submit_new() -> Response:
 
 @blueprint.get("/account/organizations/<slug>")
 @showing(Level.AAL2)
-def show_organization(slug: str) -> Response:
-    organization, number = access.find_admitted(current_asked(), slug), read_query(_PageQuery)["page"]
-    is_manager = manages(organization.role)
-    place = bounds({"page": number, "per_page": _MOST})
-    listed = lists.members(latchkey.db, organization.id, q=None, with_addresses=is_manager, **place)
-    open_ones = json.loads(queries.list_invitations(latchkey.db, organization_id=organization.id).invitations)
+def show_organization(slug: str, problem: Problem | None = None) -> Response:
+    organization, query = access.find_admitted(current_asked(), slug), read_query(_MembersQuery)
+    q, number, is_manager = query["q"], query["page"], manages(organization.role)
+    list_members = partial(lists.members, latchkey.db, organization.id, with_addresses=is_manager)
+    listed = list_members(q=q or None, **bounds_of(number))
+    list_page = ListPage(number, listed.total, {"q": q} if q else {})
+    if number > list_page.pages:
+        # A member has been removed since, or the search is another one.
+        return redirect_to_own(f"{PATH}/{slug}{list_page.query_of(list_page.pages)}")
+    # A search does not change how many members there are.
+    total = list_members(q=None, page_size=0, page_offset=0).total if q else listed.total
+    row = queries.list_invitations(latchkey.db, organization_id=organization.id) if is_manager else None
+    # Those that expire first come first.
+    open_ones = sorted(json.loads(row.invitations) if row else [], key=itemgetter("expires_at"))
     return page(
         "organizations/organization.html",
         script=True,
@@ -95,10 +107,14 @@ def show_organization(slug: str) -> Response:
         organization=organization_shown(organization),
         manages=is_manager,
         members=[_member(organization, each) for each in json.loads(listed.members)],
-        following=number + 1 if listed.total > number * _MOST else None,
-        invitations=[_shown_invitation(organization, each) for each in open_ones] if is_manager else [],
+        total=total,
+        q=q,
+        is_searchable=bool(q) or total > _MOST_IN_SIGHT,
+        list_page=list_page,
+        invitations=[_shown_invitation(organization, each) for each in open_ones],
+        most_invitations=MOST_INVITATIONS,
         notice=notice(),
-        problem=problem_of_redirect(),
+        problem=problem or problem_of_redirect(),
     )
 
 
@@ -114,6 +130,6 @@ def _member(organization: VisibleOrganization, member: dict[str, Any]) -> dict[s
 def _shown_invitation(organization: VisibleOrganization, invitation: dict[str, Any]) -> dict[str, Any]:
     return invitation | {
         "title": role_title(invitation["role"], begins=True),
-        "sent": ago(invitation["created_at"]),
+        "expires": expires(invitation["expires_at"]),
         "may_manage": may_manage(organization.role, invitation["role"], None),
     }

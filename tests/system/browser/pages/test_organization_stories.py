@@ -29,10 +29,10 @@ def test_founder_invites_a_person_who_joins_with_a_new_account_although_sign_up_
     page, origin, post, alice, database
 ):
     found(page, origin, alice)
-    page.click("Invite someone")
-    page.wait_for("Invite someone to Initech")
-    fill(page, email=DAVE)
-    page.click("Send invitation")
+    page.click("Invite")
+    page.wait_for("Invite people to Initech")
+    fill(page, emails=DAVE)
+    page.click("Send invitations")
     page.wait_for("The invitation has been sent.")
     invitation = post.read(DAVE, "Invitation to Initech").link
     assert invitation == f"{origin}/organizations/initech/join"
@@ -62,7 +62,7 @@ def test_organization_that_requires_a_second_step_asks_its_member_for_it(page, o
     )
     # The owner sets one up first.
     page.reload()
-    page.wait_for("no second step")
+    page.wait_for("Members 2")
     page.click("Require Two-step verification")
     set_up_app(page)
     page.wait_for("1 of 2 members doesn’t have one yet.")

@@ -15,7 +15,10 @@ from tests.support.users import register
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 # A screen reader says the role and the name of each of these; of other elements, it says the texts.
-_NAMED = {"heading", "link", "button", "textbox", "checkbox", "DisclosureTriangle"}
+_NAMED = {
+    *("heading", "link", "button", "textbox", "checkbox"),
+    *("DisclosureTriangle", "DisclosureTriangleGrouped"),
+}
 _ANNOUNCED = {"alert", "status"}
 
 Node = dict[str, Any]
@@ -24,6 +27,11 @@ Node = dict[str, Any]
 @pytest.fixture(scope="module")
 def host() -> str:
     return "localhost"
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return {"AUTH_ORGANIZATIONS": "users"}
 
 
 @pytest.fixture
@@ -121,4 +129,40 @@ def test_sign_in_names_the_application_and_consent_names_the_account_before_the_
         "button: Allow",
         "button: Cancel",
         "Access ends when you sign out, remove it in your account, or don’t use it for 30 days.",
+    ]
+
+
+def test_page_of_an_organization_says_how_many_members_it_has_and_names_the_menu_of_each_row(
+    page, origin, heard, site, service_role, database
+):
+    alice = register(site, service_role, ALICE)
+    page.open(f"{origin}/sign-in")
+    sign_in(page, alice)
+    page.wait_for("Your account")
+    database.run(
+        """INSERT INTO organizations (id, slug, name) SELECT id, 'initech', 'Initech' FROM users;
+           INSERT INTO memberships (user_id, organization_id, role, added_by) SELECT id, id, 'owner', 'founder' FROM users;
+           INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT id, id, 'dave@example.com', 'member', now() + interval '30 hours' FROM users"""
+    )
+    page.open(f"{origin}/account/organizations/initech")
+    assert heard()[:18] == [
+        "Acme",
+        "heading: Initech",
+        "link: Members",
+        "link: Invitations",
+        "link: Settings",
+        "link: History",
+        "heading: Members 1",
+        "link: Invite",
+        ALICE,
+        "You",
+        "Owner",
+        f"DisclosureTriangleGrouped: Actions for {ALICE}",
+        "heading: Invitations",
+        "1 of 100 open",
+        "dave@example.com",
+        "Member ·",
+        "expires tomorrow",
+        "DisclosureTriangleGrouped: Actions for dave@example.com",
     ]
