@@ -13,13 +13,14 @@ SELECT record_refused(:origin,
 SELECT record_acts_at(:acted_at, :origin, :user_id, :email, :acts, :events, :details);
 
 -- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
---                  page_size integer, page_offset bigint) -> row
+--                  organization text, page_size integer, page_offset bigint) -> row
 -- A custom plan drops the filters that are null, and an index gives the order.
 SELECT coalesce(jsonb_agg(entry_object(entry.listed) ORDER BY entry.at DESC, entry.id DESC),
                 '[]')::text AS entries
   FROM (SELECT at, id, audit_log AS listed
           FROM audit_log
          WHERE entry_is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+           AND (:organization IS NULL OR is_of_organization(audit_log, :organization))
          ORDER BY at DESC, id DESC
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
@@ -61,16 +62,18 @@ SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
          LIMIT :most) AS entry;
 
 -- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
---                   most integer) -> row
+--                   organization text, most integer) -> row
 SELECT count(*) AS total
   FROM (SELECT
           FROM audit_log
          WHERE entry_is_listed(audit_log, :subject, :action, :since, :until, :request_id)
+           AND (:organization IS NULL OR is_of_organization(audit_log, :organization))
          LIMIT :most) AS entries;
 
 -- name: search_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
---                    subject uuid, done_by text, action text, since timestamptz, until timestamptz,
---                    before_at timestamptz, before_id uuid, reach integer, most integer)
+--                    first_organization text, subject uuid, done_by text, action text, organization text,
+--                    since timestamptz, until timestamptz, before_at timestamptz, before_id uuid, reach integer,
+--                    most integer)
 --   -> rows (reason?, user_id?, actor_id?, address?, actor_address?)
 -- One filter is also the `first`, which reads at most `reach` rows from its index. Otherwise filters that
 -- rarely match the same row would read all rows.
@@ -81,11 +84,12 @@ SELECT entry.id, iso_8601(entry.at) AS at,
        coalesce(u.email, u.phone) AS address, coalesce(by.email, by.phone) AS actor_address,
        by.id IS NOT NULL AS has_actor, u.id IS NOT NULL AS has_user
   FROM (SELECT a.*
-          FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,
-                             :before_at, :before_id, :reach) AS a
+          FROM entries_before(:first_subject, :first_done_by, :first_action, :first_organization, :since, :until,
+                              :first_request_id, :before_at, :before_id, :reach) AS a
          WHERE (:subject IS NULL OR a.user_id = :subject)
            AND (:done_by IS NULL OR coalesce(a.actor_id::text, a.actor) = :done_by)
            AND (:action IS NULL OR a.action = :action)
+           AND (:organization IS NULL OR is_of_organization(a, :organization))
          ORDER BY a.at DESC, a.id DESC
          LIMIT :most) AS entry
   LEFT JOIN users AS u ON u.id = entry.user_id
@@ -93,12 +97,12 @@ SELECT entry.id, iso_8601(entry.at) AS at,
  ORDER BY entry.at DESC, entry.id DESC;
 
 -- name: select_reach_of_audit(first_subject uuid, first_done_by text, first_action text,
---                             first_request_id text, since timestamptz, until timestamptz,
---                             before_at timestamptz, before_id uuid, reach integer) -> row?
+--                             first_request_id text, first_organization text, since timestamptz,
+--                             until timestamptz, before_at timestamptz, before_id uuid, reach integer) -> row?
 -- The last row that search_audit has read, if there may be more after it.
 SELECT iso_8601(a.at) AS at, a.id
-  FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,
-                     :before_at, :before_id, :reach) AS a
+  FROM entries_before(:first_subject, :first_done_by, :first_action, :first_organization, :since, :until,
+                      :first_request_id, :before_at, :before_id, :reach) AS a
  ORDER BY a.at DESC, a.id DESC
  LIMIT 1 OFFSET :reach - 1;
 
@@ -112,3 +116,11 @@ WITH RECURSIVE actions (action) AS (
    WHERE actions.action IS NOT NULL
 )
 SELECT action FROM actions WHERE action IS NOT NULL;
+
+-- name: list_organizations_called(text text, most integer) -> rows
+-- An organization with a short name, also one that has ended, else those with a name.
+SELECT o.id::text, o.slug, o.name, iso_8601(o.created_at) AS created_at, o.slug = lower(:text) AS has_slug
+  FROM organizations AS o
+ WHERE o.slug = lower(:text) OR lower(o.name) = lower(:text)
+ ORDER BY o.slug = lower(:text) DESC, o.created_at, o.id
+ LIMIT :most;

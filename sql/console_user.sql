@@ -19,8 +19,9 @@ SELECT u.user_metadata::jsonb, u.app_metadata::jsonb,
  WHERE u.id = :id;
 
 -- name: list_any_sessions(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
---                         most integer) -> rows
+--                         most integer) -> rows (provider?)
 SELECT s.id::text, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NULL AS is_of_client,
+       jsonb_path_query_first(s.amr, '$[*].provider') #>> '{}' AS provider,
        iso_8601(s.created_at) AS created_at, iso_8601(s.refreshed_at) AS refreshed_at
   FROM own_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
  ORDER BY s.refreshed_at DESC, s.id

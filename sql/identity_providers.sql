@@ -1,8 +1,10 @@
--- name: list_identity_providers(after timestamptz, after_id uuid, most integer) -> rows
+-- name: list_identity_providers(after timestamptz, after_id uuid, most integer) -> rows (organization_id?, organization?)
 SELECT p.id, p.identifier, p.name, is_enabled(p) AS enabled, domains_of(p) AS domains,
        (SELECT count(*) FROM identities AS i WHERE i.provider = provider_name(p)) AS users,
-       iso_8601(p.created_at) AS created_at, provider_object(p)::text AS provider_object
+       iso_8601(p.created_at) AS created_at, provider_object(p)::text AS provider_object, p.is_blocked,
+       o.id AS organization_id, o.name AS organization
   FROM identity_providers AS p
+  LEFT JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NULL
  WHERE (p.created_at, p.id) > (:after, :after_id)
  ORDER BY p.created_at, p.id
  LIMIT :most;
@@ -187,7 +189,7 @@ SELECT end_opened_in(locked.id, terms_over_of(locked.id), :reason, clock_timesta
 -- name: select_provider_of_user(user_id uuid) -> row? (organization_id?, joins?)
 -- The provider of the domain of a user's proved address, whether it signs in this user (`is_linked`), whether an
 -- administrator has moved the user to it (`is_adopted`), and the name of the organization that the user joins there.
-SELECT p.id, p.identifier, p.issuer, d.domain, is_enabled(p) AS enabled, p.organization_id,
+SELECT p.id, p.identifier, p.name, p.issuer, d.domain, is_enabled(p) AS enabled, p.organization_id,
        EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p)) AS is_linked,
        EXISTS (SELECT FROM identity_provider_adoptions AS a WHERE a.user_id = u.id AND a.provider_id = p.id) AS is_adopted,
        (SELECT o.name FROM organizations AS o

@@ -234,7 +234,7 @@ def record_acts(on: Runner, /, *, user_id: str | None, email: str | None, acts: 
 class ListAudit(NamedTuple):
     entries: str
 
-def list_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, page_size: int | None, page_offset: int | None) -> ListAudit: ...
+def list_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, organization: str | None, page_size: int | None, page_offset: int | None) -> ListAudit: ...
 
 class TakeMinuteOfAudit(NamedTuple):
     entries: str
@@ -249,7 +249,7 @@ def list_activity(on: Runner, /, *, user_id: str | None, most: int | None) -> Li
 class CountAudit(NamedTuple):
     total: int
 
-def count_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, most: int | None) -> CountAudit: ...
+def count_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, organization: str | None, most: int | None) -> CountAudit: ...
 
 class SearchAudit(NamedTuple):
     id: str
@@ -270,18 +270,27 @@ class SearchAudit(NamedTuple):
     has_actor: bool
     has_user: bool
 
-def search_audit(on: Runner, /, *, first_subject: str | None, first_done_by: str | None, first_action: str | None, first_request_id: str | None, subject: str | None, done_by: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, before_at: datetime | str | None, before_id: str | None, reach: int | None, most: int | None) -> list[SearchAudit]: ...
+def search_audit(on: Runner, /, *, first_subject: str | None, first_done_by: str | None, first_action: str | None, first_request_id: str | None, first_organization: str | None, subject: str | None, done_by: str | None, action: str | None, organization: str | None, since: datetime | str | None, until: datetime | str | None, before_at: datetime | str | None, before_id: str | None, reach: int | None, most: int | None) -> list[SearchAudit]: ...
 
 class SelectReachOfAudit(NamedTuple):
     at: str
     id: str
 
-def select_reach_of_audit(on: Runner, /, *, first_subject: str | None, first_done_by: str | None, first_action: str | None, first_request_id: str | None, since: datetime | str | None, until: datetime | str | None, before_at: datetime | str | None, before_id: str | None, reach: int | None) -> SelectReachOfAudit | None: ...
+def select_reach_of_audit(on: Runner, /, *, first_subject: str | None, first_done_by: str | None, first_action: str | None, first_request_id: str | None, first_organization: str | None, since: datetime | str | None, until: datetime | str | None, before_at: datetime | str | None, before_id: str | None, reach: int | None) -> SelectReachOfAudit | None: ...
 
 class ListAuditActions(NamedTuple):
     action: str
 
 def list_audit_actions(on: Runner, /) -> list[ListAuditActions]: ...
+
+class ListOrganizationsCalled(NamedTuple):
+    id: str
+    slug: str
+    name: str
+    created_at: str
+    has_slug: bool
+
+def list_organizations_called(on: Runner, /, *, text: str | None, most: int | None) -> list[ListOrganizationsCalled]: ...
 
 def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, provider_term: str | None, by_key: bool | None, network: str | None) -> int: ...
 
@@ -502,6 +511,66 @@ class SelectGrantOfUser(NamedTuple):
 
 def select_grant_of_user(on: Runner, /, *, user_id: str | None, client_id: str | None) -> SelectGrantOfUser | None: ...
 
+class ListSubjects(NamedTuple):
+    kind: str
+    id: str
+    name: str | None
+    organization_id: str | None
+    organization: str | None
+    is_present: bool
+
+def list_subjects(on: Runner, /, *, providers: Sequence[str | None] | None, organizations: Sequence[str | None] | None) -> list[ListSubjects]: ...
+
+class ListProvidersCalled(NamedTuple):
+    id: str
+    identifier: str
+    name: str
+    slug: str | None
+    rank: int
+
+def list_providers_called(on: Runner, /, *, text: str | None, identifier: str | None, most: int | None) -> list[ListProvidersCalled]: ...
+
+class ListTurnsOfProvider(NamedTuple):
+    name: str
+    at: str
+    actor: str
+    actor_id: str | None
+    details: Any
+    actor_address: str | None
+    has_actor: bool
+
+def list_turns_of_provider(on: Runner, /, *, id: str | None) -> list[ListTurnsOfProvider]: ...
+
+class CountOpenedByProvider(NamedTuple):
+    sessions: int
+    of_applications: int
+    api_keys: int
+    members: int
+    is_whole: bool
+    sessions_left: int
+    api_keys_left: int
+
+def count_opened_by_provider(on: Runner, /, *, id: str | None, reach: int | None) -> CountOpenedByProvider | None: ...
+
+class SelectRequirementOfProvider(NamedTuple):
+    needs_own_provider: bool
+    has_another: bool
+
+def select_requirement_of_provider(on: Runner, /, *, id: str | None) -> SelectRequirementOfProvider | None: ...
+
+class ListDemandsOnMember(NamedTuple):
+    id: str
+    slug: str
+    name: str
+    level: str
+    needs_own_provider: bool
+    has_factor: bool
+    own: list[str]
+    on: list[str]
+    off: list[str]
+
+def list_demands_on_member(on: Runner, /, *, user_id: str | None) -> list[ListDemandsOnMember]: ...
+
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
@@ -518,6 +587,7 @@ class ListAnySessions(NamedTuple):
     user_agent: str
     aal: str
     is_of_client: bool
+    provider: str | None
     created_at: str
     refreshed_at: str
 
@@ -928,6 +998,9 @@ class ListIdentityProviders(NamedTuple):
     users: int
     created_at: str
     provider_object: str
+    is_blocked: bool
+    organization_id: str | None
+    organization: str | None
 
 def list_identity_providers(on: Runner, /, *, after: datetime | str | None, after_id: str | None, most: int | None) -> list[ListIdentityProviders]: ...
 
@@ -1038,6 +1111,7 @@ def end_what_is_over(on: Runner, /, *, batch: int | None, reason: str | None) ->
 class SelectProviderOfUser(NamedTuple):
     id: str
     identifier: str
+    name: str
     issuer: str
     domain: str
     enabled: bool

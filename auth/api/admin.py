@@ -8,16 +8,17 @@ from marshmallow.fields import Nested
 
 from auth.core import json_bodies
 from auth.core.json_bodies import JsonObject
-from auth.flows import failure_counts
+from auth.flows import failure_counts, organizations
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
-from auth.flows.history import timeline
+from auth.flows.history import subjects, timeline
 from auth.web import counted, dialect, fields, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
 from auth.web.input import canonical_id, json_body, read_body, read_query
 from auth.web.schemas import MOST_EVENTS, AdminPageQuery, bounds
 from sql import queries
@@ -87,6 +88,7 @@ class _AuditQuery(AdminPageQuery):
     since = fields.Timestamp()
     until = fields.Timestamp()
     request_id = fields.Text()
+    organization = fields.Text()
 
 
 @blueprint.post("/admin/users")
@@ -188,11 +190,25 @@ def list_audit() -> Response:
     query = read_query(_AuditQuery)
     filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
     filters["subject"] = query.get("user")
+    filters["organization"] = _organization_of(query.get("organization"))
     total = queries.count_audit(latchkey.db, most=MOST_EVENTS, **filters).total
     place, entries = bounds(query), "[]"
     if place["page_offset"] < total:
         entries = queries.list_audit(latchkey.db, **place, **filters).entries
     return paginated(entries, total, query)
+
+
+def _organization_of(name: str | None) -> str | None:
+    """Return the id of a short name. Accepts any id, also of an organization that has ended."""
+    if name is None or is_uuid(name):
+        return name and name.lower()
+    row = queries.select_organization(latchkey.db, **organizations.named(name))
+    if row is None:
+        details = (
+            "organization: must be the ID of an organization, or the short name of one that has not ended"
+        )
+        raise ApiError("validation_failed", details)
+    return row.id
 
 
 @blueprint.get("/admin/users/<user_id>/timeline")
@@ -207,7 +223,8 @@ def get_timeline(user_id: str) -> Response:
     place = bounds(query)
     is_within = place["page_offset"] < counts.total
     rows = queries.list_timeline(latchkey.db, user_id=user_id, **place) if is_within else []
-    items = json.dumps([timeline.item(row) for row in rows])
-    subjects = [user_id, *(counts.addresses or [])]
-    limits = json.dumps(failure_counts.against(latchkey.settings, latchkey.db, subjects))
+    about = subjects.of(latchkey.db, [row.details for row in rows])
+    items = json.dumps([timeline.item(row, about) for row in rows])
+    holders = [user_id, *(counts.addresses or [])]
+    limits = json.dumps(failure_counts.against(latchkey.settings, latchkey.db, holders))
     return paginated(items, counts.total, query, limits=limits)

@@ -41,13 +41,14 @@ CREATE OR REPLACE FUNCTION record_acts_at(
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
 DECLARE
-  -- A request that signs a user in has no access token yet, so that user is the actor.
-  signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND acts && '{signed_in, api_key_used}';
+  -- A request that signs a user up or in has no access token yet, so that user is the actor: timeline.OWN_ACTS.
+  is_own CONSTANT boolean := origin ->> 'actor' = 'anonymous'
+    AND acts && '{signed_in, api_key_used, user_created, identity_linked, membership_added}';
 BEGIN
   INSERT INTO audit_log (at, action, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
   SELECT moment, act, subject,
-         CASE WHEN signs_in THEN 'user' ELSE origin ->> 'actor' END,
-         CASE WHEN signs_in THEN subject ELSE (origin ->> 'actor_id')::uuid END,
+         CASE WHEN is_own THEN 'user' ELSE origin ->> 'actor' END,
+         CASE WHEN is_own THEN subject ELSE (origin ->> 'actor_id')::uuid END,
          (origin ->> 'ip')::inet, origin ->> 'network', origin ->> 'user_agent', origin ->> 'request_id',
          jsonb_strip_nulls(details || jsonb_build_object('administrator', origin ->> 'administrator',
                                                          'system_user', origin ->> 'system_user'))
@@ -120,10 +121,17 @@ $$;
 -- Not every role of the database may call functions that run as the owner.
 REVOKE ALL ON FUNCTION record_acts_at, record_refused, record_import, delete_old_entries FROM PUBLIC;
 
+-- The condition of the index audit_log_organization.
+CREATE OR REPLACE FUNCTION is_of_organization(entry audit_log, organization_id text) RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT entry.details ? 'organization' AND entry.details #>> '{organization,id}' = organization_id
+$$;
+
 -- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find
 -- what users do to themselves by `subject`.
-CREATE OR REPLACE FUNCTION audit_entries(
-  subject uuid, done_by text, wanted_action text, since timestamptz, until timestamptz,
+CREATE OR REPLACE FUNCTION entries_before(
+  subject uuid, done_by text, wanted_action text, organization_id text, since timestamptz, until timestamptz,
   wanted_request_id text, before_at timestamptz, before_id uuid, most integer
 ) RETURNS SETOF audit_log
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -134,6 +142,7 @@ AS $$
      AND (done_by IS NULL
           OR coalesce(a.actor_id::text, a.actor) = done_by
              AND a.actor <> 'anonymous' AND (a.actor <> 'user' OR a.user_id IS DISTINCT FROM a.actor_id))
+     AND (organization_id IS NULL OR is_of_organization(a, organization_id))
      AND (before_at IS NULL OR (a.at, a.id) < (before_at, before_id))
    ORDER BY a.at DESC, a.id DESC
    LIMIT most

@@ -1,6 +1,25 @@
 -- Only nodes of 0.7.0 and 0.7.1 call these functions, with the newest text of both. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
+-- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find
+-- what users do to themselves by `subject`.
+CREATE OR REPLACE FUNCTION audit_entries(
+  subject uuid, done_by text, wanted_action text, since timestamptz, until timestamptz,
+  wanted_request_id text, before_at timestamptz, before_id uuid, most integer
+) RETURNS SETOF audit_log
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT a.*
+    FROM audit_log AS a
+   WHERE entry_is_listed(a, subject, wanted_action, since, until, wanted_request_id)
+     AND (done_by IS NULL
+          OR coalesce(a.actor_id::text, a.actor) = done_by
+             AND a.actor <> 'anonymous' AND (a.actor <> 'user' OR a.user_id IS DISTINCT FROM a.actor_id))
+     AND (before_at IS NULL OR (a.at, a.id) < (before_at, before_id))
+   ORDER BY a.at DESC, a.id DESC
+   LIMIT most
+$$;
+
 -- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
 -- sessions have opened since. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_everything_before(

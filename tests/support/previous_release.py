@@ -22,6 +22,7 @@ NAME, COMMIT = next(iter(RELEASES.items()))
 CHANGED = {
     "caller_facts": "a session of a term that is over has ended",
     "is_live": "a session or API key of a term that is over has ended",
+    "record_acts_at": "the user who signs up, links an identity or joins is the actor of that",
 }
 ROOT = sql.DIRECTORY.parent
 FILE = "previous.sql"

@@ -10,7 +10,9 @@ from flask import Blueprint, Response
 from auth.core.text import names
 from auth.core.text.labels import counted, quoted
 from auth.extensions.console.user_actions import DONE, USER_ACTIONS
-from auth.flows.history import explanation, timeline
+from auth.flows.history import explanation, subjects
+from auth.flows.history.subjects import Subjects
+from auth.html.admin import entries
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import notice_of
 from auth.html.admin.console_page import ListQuery, console_page, first_page, page_after, pretty
@@ -49,26 +51,33 @@ def show_user(user_id: str) -> Response:
     id, query = canonical_id(user_id, "user_not_found"), read_query(_TimelineQuery)
     rows = queries.list_timeline_before(latchkey.db, user_id=id, page_size=ENTRIES, **query)
     last = rows[ENTRIES - 1] if len(rows) > ENTRIES else None
-    story = {
-        "entries": [row._asdict() | {"text": timeline.sentence(row)} for row in rows[:ENTRIES]],
-        "kinds": _KINDS_OF_ENTRIES,
-        "kind": query["kind"],
-        "first": first_page(),
-        "older": page_after(last.at, last.id, before_place=str(last.place)) if last else None,
-    }
     user = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
     facts = user and queries.select_user_facts(latchkey.db, id=id)
     if facts is None and not rows:
         raise ApiError("user_not_found")
+    sessions = queries.list_any_sessions(latchkey.db, user_id=id, most=_SESSIONS) if facts else []
+    methods = [each["provider"] for each in facts.identities] if facts else []
+    methods += [each.provider for each in sessions]
+    about = subjects.of(latchkey.db, [row.details for row in rows], methods)
+    story = {
+        "entries": entries.sentences(rows[:ENTRIES], about),
+        "kinds": _KINDS_OF_ENTRIES,
+        "kind": query["kind"],
+        "first": first_page(),
+        "older": page_after(last.at, last.id, before_place=str(last.place)) if last else None,
+    }
     values: dict[str, Any] = {"id": id, "story": story, "notice": notice_of(DONE), "acts": USER_ACTIONS}
     if user is None or facts is None:
         return console_page("user_deleted.html", **values)
-    return console_page("user.html", **values, **_about(user, facts))
+    values |= {"sessions": sessions, "customers": about, "path_of": entries.path_of}
+    return console_page("user.html", **values, **_about(user, facts, about))
 
 
-def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
-    explained = explanation.explain(latchkey.settings, latchkey.db, user)
+def _about(
+    user: "queries.SelectSummary", facts: "queries.SelectUserFacts", about: Subjects
+) -> dict[str, Any]:
+    explained = explanation.explain(latchkey.settings, latchkey.db, user, about)
     if facts.invited_at:
         # The invitation is the message that confirms the address.
         obstacles = [obstacle for obstacle in explained.obstacles if obstacle.act != "recover"]
@@ -97,7 +106,6 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, facts, explained)),
         "quiet": _OFTEN,
-        "sessions": queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS),
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
         "tabs": dict(chain.from_iterable(each.user_tabs(user.id).items() for each in latchkey.extensions)),
     }

@@ -1,6 +1,7 @@
 """Finding users among a million: by words, by the start of an address or ID, and by filters."""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from flask import Blueprint, Response
@@ -10,6 +11,7 @@ from auth.core.text.labels import counted
 from auth.flows import failure_counts
 from auth.flows.admin import searches
 from auth.flows.admin.searches import Filters
+from auth.flows.history import subjects
 from auth.html.admin.access import administrator
 from auth.html.admin.console_page import console_page, whole_address
 from auth.html.page import provider
@@ -90,11 +92,16 @@ def show_users() -> Response:
         "sort": _SORTS,
     }
     values: dict[str, Any] = {"query": query, "choices": choices, "readings": _READINGS}
+    chosen = query.get("provider")
     try:
         result = _find(query)
     except QueryCanceled:
         return console_page("users.html", status=422, found=None, **values)
-    return console_page("users.html", found=result, provider=provider, **values)
+    methods = chain.from_iterable(user.providers for user in result["users"])
+    customers = subjects.of(latchkey.db, methods=[*methods, chosen])
+    if named := customers.provider(chosen):
+        choices["provider"] = {**choices["provider"], chosen or "": named.text}
+    return console_page("users.html", found=result, provider=provider, customers=customers, **values)
 
 
 def _find(query: dict[str, str]) -> dict[str, Any]:

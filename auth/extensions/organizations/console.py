@@ -12,6 +12,8 @@ from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
 from auth.extensions.organizations import access, invitations, lifecycle, lists, members, sign_in, states
 from auth.extensions.organizations.routes import Role
+from auth.flows.history.entries import entries_of_organization
+from auth.html.admin import entries
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import MOST, console_page
@@ -28,6 +30,8 @@ from sql import queries
 blueprint = Blueprint("organizations", __name__)
 
 _PATH = "console/organizations"
+# Entries of the audit log on the page of an organization.
+_ENTRIES = 10
 _ListQuery = Input.of(search=fields.TypedText(load_default=""), page=fields.PageNumber())
 _NewForm = Input.of(
     name=fields.TypedText(load_default=""),
@@ -83,6 +87,7 @@ def show_organization(organization_id: str) -> Response:
             for each in sign_in.listed(asked, access.find(asked, id))
         ],
         requirement=states.of_requirement(subject.row.requires),
+        entries_of_log=entries.for_page(entries_of_organization(asked.db, id, _ENTRIES), is_whole=False),
         possible=[
             "invite",
             "add",

@@ -5,28 +5,28 @@ from typing import Any
 
 import click
 
-from auth.cli import INPUT_FILE_OR_STDIN, as_operator, ask, json_option, show, yes_option
+from auth.cli import INPUT_FILE_OR_STDIN, as_operator, ask, json_option, printable, show, yes_option
 from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
-from auth.extensions.sso.lookup import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider
-from auth.flows.admin import providers
+from auth.flows.admin import provider_reach, providers
+from auth.flows.admin.provider_actions import ACTIONS
+from auth.flows.admin.provider_reach import ProviderStory
+from auth.flows.admin.providers import IDENTIFIER
 from auth.flows.admin.schemas import PROVIDER_CHANGE
+from auth.flows.history.subjects import called
 from auth.web.input import check
 
 
 @click.group("providers", short_help="Manage the OpenID providers of customers.")
 def command() -> None:
-    """Manage the OpenID providers of customers, which sign in addresses of their domains."""
+    """Manage the OpenID providers of customers, which sign in addresses of their domains.
+
+    PROVIDER is an ID, an identifier with or without custom:, a domain, or a name.
+    """
 
 
-def _identifier(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    """Return an id, or an identifier, which the operator may write without its prefix."""
-    is_whole = name.startswith(IDENTIFIER) or len(name) == 36
-    return name if is_whole else f"{IDENTIFIER}{name}"
-
-
-_provider = click.argument("provider", callback=_identifier)
+_provider = click.argument("provider")
 _secret: dict[str, Any] = {
     "type": INPUT_FILE_OR_STDIN,
     "metavar": "FILE",
@@ -55,8 +55,9 @@ def add(provider: str, secret_file: Path, **members: object) -> None:
     Example: latchkey providers add acme --issuer https://login.acme.example --client-id latchkey
              --secret-file acme.secret --domain acme.example
     """
-    name = members.pop("name") or provider.removeprefix(IDENTIFIER)
-    body = {"provider_type": "oidc", "identifier": provider, "name": name, **_body(members, secret_file)}
+    identifier = provider if provider.startswith(IDENTIFIER) else f"{IDENTIFIER}{provider}"
+    name = members.pop("name") or identifier.removeprefix(IDENTIFIER)
+    body = {"provider_type": "oidc", "identifier": identifier, "name": name, **_body(members, secret_file)}
     with as_operator() as asked:
         added = providers.create(asked, check(NewProvider, body))
         show(added, *_lines(added))
@@ -74,22 +75,25 @@ def list_command() -> None:
         for row in providers.listed(asked):
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
-            line = f"{row.identifier}  {state}  {domains}  {counted(row.users, 'user')}"
-            show(providers.described(asked, row) | {"users": row.users}, line)
+            name = called(row.name, row.organization)
+            line = f"{row.identifier}  {state}  {domains}  {counted(row.users, 'user')}  {name}"
+            show(providers.described(asked, row) | {"users": row.users}, printable(line))
 
 
 @command.command("show")
 @_provider
 @json_option
 def show_provider(provider: str) -> None:
-    """Show PROVIDER, without its secret.
+    """Show PROVIDER without its secret: whose it is, who turned it on, and what it has opened.
 
     \b
-    Example: latchkey providers show acme
+    Example: latchkey providers show acme.example
     """
     with as_operator() as asked:
-        object = providers.described(asked, providers.found_provider(asked, provider))
-        show(object, *_lines(object))
+        story = provider_reach.story_of(asked, provider_reach.find(asked, provider))
+        object = providers.described(asked, story.row)
+        told = [_line(title, text) for title, text in provider_reach.lines_of(story)]
+        show(object | provider_reach.object_of(story), *_lines(object), *told)
 
 
 @command.command("change")
@@ -115,26 +119,54 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     Example: latchkey providers change acme --domain acme.example --domain acme.test
     """
     body = _body(members, secret_file)
-    if body.get("enabled") is False:
-        ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with as_operator() as asked:
-        changed = providers.change(asked, provider, check(PROVIDER_CHANGE, body))
+        row = provider_reach.find(asked, provider)
+        if body.get("enabled") is False:
+            _ask(provider_reach.story_of(asked, row), "disable")
+        changed = providers.change(asked, row.id, check(PROVIDER_CHANGE, body))
         show(changed, *_lines(changed))
+
+
+@command.command("disable")
+@_provider
+@yes_option
+@json_option
+def disable(provider: str) -> None:
+    """Disable PROVIDER, and end what it opened. Says what that is, and asks.
+
+    \b
+    Example: latchkey providers disable acme.example
+    """
+    _act(provider, "disable")
+
+
+@command.command("enable")
+@_provider
+@yes_option
+@json_option
+def enable(provider: str) -> None:
+    """Let PROVIDER sign in users again. What has ended stays ended.
+
+    \b
+    Example: latchkey providers enable acme.example
+    """
+    _act(provider, "enable")
 
 
 @command.command("delete")
 @_provider
 @yes_option
 def delete(provider: str) -> None:
-    """Delete PROVIDER with the identities of its users, and end what it opened.
+    """Delete PROVIDER with the identities of its users, and end what it opened. Says what that is, and asks.
 
     \b
     Example: latchkey providers delete acme
     """
-    ask(f"Delete {provider}, and end what it opened?")
     with as_operator() as asked:
-        providers.delete(asked, provider)
-    click.echo(f"{provider} is deleted.")
+        story = provider_reach.story_of(asked, provider_reach.find(asked, provider))
+        _ask(story, "delete")
+        ACTIONS["delete"].flow(asked, story.row.id)
+    click.echo(printable(f"{story.name} is deleted."))
 
 
 @command.command("adopt")
@@ -148,8 +180,34 @@ def adopt(provider: str, address: str) -> None:
     """
     email = canonical_typed_email(address)
     with as_operator() as asked:
-        providers.adopt(asked, provider, email)
-    click.echo(f"{email} can sign in with {provider}.")
+        row = provider_reach.find(asked, provider)
+        providers.adopt(asked, row.id, email)
+    click.echo(printable(f"{email} can sign in with {row.identifier}."))
+
+
+def _act(provider: str, name: str) -> None:
+    """Ask, do an action, and say what has become of what the provider opened."""
+    with as_operator() as asked:
+        before = provider_reach.story_of(asked, provider_reach.find(asked, provider))
+        _ask(before, name)
+        ACTIONS[name].flow(asked, before.row.id)
+        after = provider_reach.story_of(asked, provider_reach.find(asked, before.row.id))
+        object = providers.described(asked, after.row) | provider_reach.object_of(after)
+        left = after.opened.left_in_words
+        ended = (
+            f"Still being ended, and giving no token: {left}."
+            if left
+            else "All that it had opened has ended."
+        )
+        show(object, ACTIONS[name].done, *([] if after.row.enabled else [ended]))
+
+
+def _ask(story: ProviderStory, name: str) -> None:
+    """Say the effects of an action, and ask for it."""
+    if not click.get_current_context().meta["--yes"]:
+        for effect in ACTIONS[name].effects(story):
+            click.echo(printable(effect), err=True)
+    ask(ACTIONS[name].question)
 
 
 def _body(members: Mapping[str, object], secret_file: Path | None) -> dict[str, Any]:
@@ -163,6 +221,7 @@ def _body(members: Mapping[str, object], secret_file: Path | None) -> dict[str, 
 
 def _lines(provider: Mapping[str, Any]) -> list[str]:
     lines = {
+        "name": provider["name"],
         "identifier": provider["identifier"],
         "id": provider["id"],
         "state": "enabled" if provider["enabled"] else "disabled",
@@ -171,4 +230,8 @@ def _lines(provider: Mapping[str, Any]) -> list[str]:
         "domains": ", ".join(provider["domains"]) or "none: it signs in nobody",
         "redirect URI": provider["redirect_uri"],
     }
-    return [f"{name + ':':<14}{value}" for name, value in lines.items()]
+    return [_line(title, text) for title, text in lines.items()]
+
+
+def _line(title: str, text: str) -> str:
+    return printable(f"{title + ':':<15}{text}")

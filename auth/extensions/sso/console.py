@@ -6,11 +6,14 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.core.providers.customers import host_of
 from auth.core.text.labels import counted
-from auth.extensions.sso.lookup import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider
-from auth.flows.admin import providers
+from auth.flows.admin import provider_reach, providers
+from auth.flows.admin.provider_actions import ACTIONS
+from auth.flows.admin.providers import IDENTIFIER
 from auth.flows.admin.schemas import PROVIDER_CHANGE
+from auth.html.admin import entries
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import MOST, console_page
@@ -48,10 +51,14 @@ def show_providers() -> Response:
 @administrator
 def show_provider(provider_id: str) -> Response:
     subject = _found(provider_id)
-    states = {"disable": subject.row.can_be_disabled, "enable": not subject.row.enabled}
+    provider = subject.row
+    # An operator also disables one that its owners have turned off, so that they cannot turn it on again.
+    can_be_disabled = provider.enabled or (provider.organization is not None and not provider.is_blocked)
+    states = {"disable": can_be_disabled, "enable": not provider.enabled}
     return console_page(
         "provider.html",
-        provider=subject.row,
+        provider=provider,
+        turns=[(turn, entries.actor_of(turn.entry)) for turn in provider.story.turns],
         acts=_ACTS,
         possible=["change", "adopt", *(act for act, can in states.items() if can), "delete"],
         notice=notice_of(_MAKING | _ACTS),
@@ -59,14 +66,12 @@ def show_provider(provider_id: str) -> Response:
 
 
 def _found(provider_id: str) -> Subject:
-    id = canonical_id(provider_id, "custom_provider_not_found")
-    row = providers.found_provider(current_asked(), id)
-    users = queries.count_users_of_provider(latchkey.db, id=id).total
-    provider = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
-    provider.organization = providers.organization_of(latchkey.db, row.organization_id)
-    # An operator also disables one that its owners have turned off, so that they cannot turn it on again.
-    provider.can_be_disabled = row.enabled or (row.organization_id is not None and not row.is_blocked)
-    return Subject(row.name, f"{_PATH}/{row.id}", provider)
+    asked, id = current_asked(), canonical_id(provider_id, "custom_provider_not_found")
+    story = provider_reach.story_of(asked, providers.found_provider(asked, id))
+    provider = SimpleNamespace(**providers.described(asked, story.row))
+    provider.story, provider.is_blocked = story, story.row.is_blocked
+    provider.organization, provider.host = story.organization, host_of(story.row.issuer)
+    return Subject(story.row.name, f"{_PATH}/{id}", provider)
 
 
 def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +98,9 @@ _MAKING = {
 _ACTS = {
     "change": _act(
         title="Change provider",
-        effects=lambda subject: [f"Changes 1 provider with {subject.row.users}."],
+        effects=lambda subject: [
+            f"Changes 1 provider with {counted(subject.row.story.opened.users, 'user')}.",
+        ],
         undo="You can change it back. The issuer can’t change while it has users.",
         do=lambda asked, subject, body: providers.change(asked, subject.row.id, body),
         done="Provider changed.",
@@ -113,35 +120,15 @@ _ACTS = {
         form=_AdoptForm,
         template="act_adopt.html",
     ),
-    "disable": _act(
-        title="Disable",
-        effects=lambda subject: [
-            f"Disables 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
-        ],
-        undo="You can enable it again. What has ended stays ended.",
-        do=lambda asked, subject, _form: providers.change(asked, subject.row.id, {"enabled": False}),
-        done="Provider disabled.",
-        is_destructive=True,
-    ),
-    "enable": _act(
-        title="Enable",
-        effects=lambda _subject: ["Enables 1 provider: users can sign in with it again."],
-        undo="You can disable it again.",
-        do=lambda asked, subject, _form: providers.change(asked, subject.row.id, {"enabled": True}),
-        done="Provider enabled.",
-    ),
-    "delete": _act(
-        title="Delete",
-        effects=lambda subject: [
-            f"Deletes 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
-            "They can no longer sign in with it. Their accounts stay.",
-        ],
-        undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=lambda asked, subject, _form: providers.delete(asked, subject.row.id),
-        done="Provider deleted.",
-        then=_PATH,
-        is_destructive=True,
-    ),
+    **{
+        name: Action.of(
+            action,
+            effects=lambda subject, action=action: action.effects(subject.row.story),
+            do=lambda asked, subject, _form, action=action: action.flow(asked, subject.row.id),
+            then=_PATH if name == "delete" else "",
+        )
+        for name, action in ACTIONS.items()
+    },
 }
 
 _EMPTY = SimpleNamespace(

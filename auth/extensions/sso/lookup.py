@@ -7,7 +7,7 @@ from auth.core.providers.customers import CustomerProvider
 from auth.core.text.names import PREFIX
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.flows import organizations
-from auth.flows.admin.providers import select
+from auth.flows.admin.providers import IDENTIFIER, select
 from auth.rules.identities import domain_of
 from auth.web.context import Latchkey
 from auth.web.errors import ApiError, unavailable
@@ -15,7 +15,6 @@ from sql import queries
 
 log = structlog.get_logger()
 
-IDENTIFIER = "custom:"
 # The providers that this worker has loaded, with their cached documents and keys, by id.
 _KEPT: dict[str, tuple[object, CustomerProvider]] = {}
 _MOST_KEPT = 200

@@ -27,6 +27,8 @@ from auth.web.fields import is_uuid
 from sql import Database, Runner, acts, queries
 from sql.acts import Act
 
+# The prefix of identifiers.
+IDENTIFIER = "custom:"
 # The start of a list of providers.
 FIRST = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
 _BATCH = 200
@@ -48,6 +50,10 @@ class Draft(NamedTuple):
     organization_id: str | None
     is_blocked: bool = False
     is_imported: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.provider.name
 
 
 class PlannedChange(NamedTuple):
@@ -121,7 +127,7 @@ def drafted(
 ) -> Draft:
     """Check a body, and return a new provider. Those of organizations have an `id` before."""
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
-    identifier = body.get("identifier") or f"custom:{id}"
+    identifier = body.get("identifier") or f"{IDENTIFIER}{id}"
     provider = provider_settings.wanted(asked, body)
     return Draft(id, identifier, provider, secret, asked.parts.sealer.seal(secret, id), organization_id)
 
@@ -139,7 +145,7 @@ def insert(asked: Asked, act: Act, draft: Draft) -> None:
     queries.insert_identity_provider(act, id=id, identifier=draft.identifier, **columns)
     queries.add_domains_of_provider(act, id=id, domains=domains)
     organization = organization_of(act, draft.organization_id)
-    _record(act, "provider_added", id, draft.identifier, domains, organization)
+    _record(act, "provider_added", draft, domains, organization)
     if not draft.is_imported:
         _tell_owners(asked, act, organization, "added")
 
@@ -228,7 +234,7 @@ def _record_update(
     entries = ["provider_changed"] if is_changed else []
     organization = organization_of(act, row.organization_id)
     for entry in [*entries, turned] if turned else entries:
-        _record(act, entry, row.id, row.identifier, provider.domains, organization)
+        _record(act, entry, row._replace(name=provider.name), provider.domains, organization)
     if turned:
         _tell_owners(asked, act, organization, _NOTICES[turned])
         return
@@ -268,7 +274,7 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
         organization = organization_of(act, row.organization_id)
-        _record(act, "provider_deleted", row.id, row.identifier, row.domains, organization)
+        _record(act, "provider_deleted", row, row.domains, organization)
     # This ends the sessions of owners who tested a provider that was never on.
     ends.end_what_is_over(asked.db)
 
@@ -322,13 +328,18 @@ def _tell_owners(
 def _record(
     act: Act,
     change: str,
-    id: str,
-    identifier: str,
+    provider: "Draft | queries.SelectIdentityProvider",
     domains: list[str],
     organization: "queries.SelectOrganization | None",
 ) -> None:
     """Write an entry of the audit log, which the owners of the provider's organization read, too."""
-    details: dict[str, Any] = {"provider_id": id, "provider": identifier, "domains": domains}
+    details: dict[str, Any] = {
+        "provider_id": provider.id,
+        "provider": provider.identifier,
+        "domains": domains,
+    }
+    # The log names the provider when it is deleted.
+    details["provider_name"] = provider.name
     if organization:
         organizations.record(act, change, organization, **details)
     else:

@@ -5,12 +5,16 @@ from auth.core.text.labels import label, quoted, values_of
 from auth.core.text.moments import clock
 from auth.core.text.names import provider
 from auth.core.text.user_agents import device
+from auth.flows.history import subjects
+from auth.flows.history.subjects import Subjects
 from sql import queries
 
 TimelineEntry: TypeAlias = (
     "queries.ListTimeline | queries.ListTimelineBefore | queries.ListRequestActs | queries.ListMessagesTo"
     " | queries.SearchAudit"
 )
+# Acts of users who have no session yet. Nodes of 0.7.x wrote them as those of an anonymous actor.
+OWN_ACTS = {"signed_in", "api_key_used", "user_created", "identity_linked", "membership_added"}
 # Refusals whose number of attempts is in the log.
 _GUESSES = {
     "invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid",
@@ -18,19 +22,26 @@ _GUESSES = {
 }  # fmt: skip
 
 
-def item(row: "queries.ListTimeline") -> JsonObject:
+def item(row: "queries.ListTimeline", about: Subjects) -> JsonObject:
     members = row._asdict()
     del members["user_id"]
-    return {"text": sentence(row)} | members
+    return {"text": sentence(row, about)} | members
 
 
-def sentence(row: "TimelineEntry") -> str:
+def is_by_user(row: "TimelineEntry") -> bool:
+    """Whether the user whom an entry is about acted."""
+    if row.user_id is None:
+        return False
+    return row.actor_id == row.user_id or (row.actor == "anonymous" and row.name in OWN_ACTS)
+
+
+def sentence(row: "TimelineEntry", about: Subjects = subjects.NONE) -> str:
     """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return sentence_of_message(row)
     browser = device(row.user_agent) if row.ip else None
     origin = f", from {row.ip}" if row.ip else ""
-    return what(row) + _actor(row) + origin + (f" ({browser})" if browser else "")
+    return what(row, about) + _actor(row) + origin + (f" ({browser})" if browser else "")
 
 
 def sentence_of_message(row: "TimelineEntry | queries.SelectLastMessage") -> str:
@@ -40,9 +51,9 @@ def sentence_of_message(row: "TimelineEntry | queries.SelectLastMessage") -> str
     return f"{name} to {details['recipient']} {outcome(details)}"
 
 
-def what(row: "TimelineEntry") -> str:
+def what(row: "TimelineEntry", about: Subjects = subjects.NONE) -> str:
     """Return the sentence of an act, a refusal or a session without its actor and network."""
-    return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
+    return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row, about)
 
 
 def message(channel: str, kind: str) -> str:
@@ -50,20 +61,22 @@ def message(channel: str, kind: str) -> str:
     return f"{label('channels', channel)} ({label('messages', kind)})"
 
 
-def _act(row: "TimelineEntry") -> str:
-    values = _values(row.details)
+def _act(row: "TimelineEntry", about: Subjects) -> str:
+    values = _values(row.details, about)
     # The rows of one act share its details: `email_changed` says nothing of the phone.
     changed = row.name.partition("_")[0]
     for age in ("old", "new"):
         values[age] = values.get(f"{age}_{changed}") or values.get(f"{age}_address", "")
-    if row.actor_id == row.user_id:
+    if is_by_user(row):
         values["is_own"] = "yes"
     return label("acts", row.name, **values)
 
 
-def _refusal(row: "TimelineEntry") -> str:
+def _refusal(row: "TimelineEntry", about: Subjects) -> str:
     details = row.details
     text = f"{label('refused', row.name)}: {label('reasons', row.reason or '')}"
+    if at := about.provider(details.get("provider")):
+        text += f", at {at.text}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
         text += f", attempt {details['tries']} of {details['of']}"
     if details.get("hook"):
@@ -73,9 +86,9 @@ def _refusal(row: "TimelineEntry") -> str:
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 
-def _session(row: "TimelineEntry") -> str:
+def _session(row: "TimelineEntry", about: Subjects) -> str:
     if row.name == "began":
-        values = _values(row.details)
+        values = _values(row.details, about)
         return f"session started with {values.get('provider') or values['method']}"
     if row.name == "expired":
         return "session expired"
@@ -83,9 +96,11 @@ def _session(row: "TimelineEntry") -> str:
     return f"{sessions} ended: {label('end_reasons', row.reason or '')}"
 
 
-def _values(details: JsonObject) -> dict[str, str]:
+def _values(details: JsonObject, about: Subjects) -> dict[str, str]:
     values = {name: value for name, value in details.items() if value is not None}
-    return values_of(values) | {"provider": provider(details.get("provider"), {}) or ""}
+    customers = about.providers.get(subjects.provider_id_of(details) or "")
+    name = customers.text if customers else provider(details.get("provider"), {})
+    return values_of(values) | {"provider": name or ""}
 
 
 def outcome(details: JsonObject) -> str:
@@ -112,7 +127,7 @@ def outcome(details: JsonObject) -> str:
             return f"failed after {attempts}{error}"
 
 
-def key_of(row: "TimelineEntry") -> str | None:
+def key_of(row: "TimelineEntry | queries.ListTurnsOfProvider") -> str | None:
     """Return the administrative key that acted, if one did: `key billing`."""
     if row.actor != "service_role" or row.actor_id is None:
         return None

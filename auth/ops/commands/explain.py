@@ -1,6 +1,6 @@
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,7 +13,8 @@ from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows import failure_counts
 from auth.flows.admin.user_actions import ACTIONS, name_of
-from auth.flows.history import explanation, timeline
+from auth.flows.history import explanation, subjects, timeline
+from auth.flows.history.entries import entries_of_organization
 from auth.flows.history.explanation import SignInObstacle
 from auth.rules.users import ADDRESS_KINDS
 from auth.web.context import Latchkey
@@ -21,11 +22,19 @@ from auth.web.fields import is_uuid
 from sql import Database, queries
 
 _MAX_LINES = 100
-Rows = list["queries.ListTimeline"] | list["queries.ListRequestActs"] | list["queries.ListMessagesTo"]
+_MOST_CALLED = 10
+Rows = Sequence[
+    "queries.ListTimeline | queries.ListRequestActs | queries.ListMessagesTo | queries.SearchAudit"
+]
 
 
 @click.command("explain", short_help="Explain what happened to a user or in a request.")
-@click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
+@click.argument("subject", metavar="[EMAIL|PHONE|USER_ID|REQUEST_ID]", required=False)
+@click.option(
+    "--organization",
+    metavar="NAME",
+    help="Show the audit log of an organization instead, by its short name, name or ID.",
+)
 @click.option(
     "--most",
     metavar="N",
@@ -35,15 +44,22 @@ Rows = list["queries.ListTimeline"] | list["queries.ListRequestActs"] | list["qu
     help="Show at most N entries, newest first.",
 )
 @json_option
-def command(subject: str, most: int) -> None:
-    """Explain whether a user can sign in and what happened to them, or what a request did. Times are UTC.
+def command(subject: str | None, organization: str | None, most: int) -> None:
+    """Explain whether a user can sign in and what happened to them, what a request did, or what happened in
+    an organization. Times are UTC.
 
     Exits with 3 if nothing is known about the subject.
 
     \b
     Example: latchkey explain alice@example.com
     """
-    report = _report(open_parts(), normalize.trimmed(subject), most)
+    if (subject is None) == (organization is None):
+        raise click.UsageError("Name a user, an address or a request, or give --organization.")
+    parts = open_parts()
+    if organization:
+        report = _about_organization(parts, normalize.trimmed(organization), most)
+    else:
+        report = _report(parts, normalize.trimmed(subject or ""), most)
     show(report, *_LINES[report["kind"]](report))
 
 
@@ -56,7 +72,7 @@ def _report(latchkey: Latchkey, subject: str, most: int) -> dict[str, Any]:
     if is_uuid(subject) and queries.count_timeline(latchkey.db, user_id=subject, most=1).total:
         return {"kind": "deleted_user", "id": subject} | _story(latchkey.db, subject, most)
     if acts := queries.list_request_acts(latchkey.db, request_id=subject, most=_MAX_LINES):
-        return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
+        return {"kind": "request", "id": subject, "events": _events(latchkey.db, acts)[::-1]}
     is_local = latchkey.key_ring.settings.is_local
     search = "what make run prints" if is_local else f"journalctl -u latchkey --grep {shlex.quote(subject)}"
     raise Unusable(
@@ -76,6 +92,7 @@ def _about_user(latchkey: Latchkey, user: "queries.SelectSummary") -> dict[str, 
         "can_sign_in": not obstacles,
         "obstacles": obstacles,
         "remedies": list(dict.fromkeys(_remedy(obstacle, user) for obstacle in explained.obstacles)),
+        "demands": explained.demands,
         "claims": explained.claims,
         "claims_problem": explained.claims_problem,
         "limits": explained.limits,
@@ -96,18 +113,46 @@ def _about_address(latchkey: Latchkey, address: str) -> dict[str, Any]:
         "address": address,
         "pending_users": [user._asdict() for user in pending],
         "limits": limits,
-        "events": _events(messages),
+        "events": _events(latchkey.db, messages),
+    }
+
+
+def _about_organization(latchkey: Latchkey, name: str, most: int) -> dict[str, Any]:
+    called = (
+        [] if is_uuid(name) else queries.list_organizations_called(latchkey.db, text=name, most=_MOST_CALLED)
+    )
+    if len(called) > 1 and not called[0].has_slug:
+        slugs = ", ".join(row.slug for row in called)
+        raise Unusable(f"Several organizations are called {name}. Name one by its short name: {slugs}")
+    id = called[0].id if called else name.lower()
+    if not is_uuid(id):
+        raise Unusable(
+            f"No organization has the short name or name {name}. Name one that has ended by its ID, or find"
+            " it by: latchkey organizations list"
+        )
+    row = queries.select_organization(latchkey.db, id=id, slug=None)
+    rows = entries_of_organization(latchkey.db, id, most + 1)
+    if row is None and not rows:
+        raise Unusable(f"Nothing is known about the organization {id}. Check the ID.")
+    return {
+        "kind": "organization",
+        "id": id,
+        "slug": row and row.slug,
+        "name": row and row.name,
+        "events": _events(latchkey.db, rows[:most]),
+        "has_more": len(rows) > most,
     }
 
 
 def _story(db: Database, user_id: str, most: int) -> dict[str, Any]:
     rows = queries.list_timeline(db, user_id=user_id, page_size=most, page_offset=0)
     counted = queries.count_timeline(db, user_id=user_id, most=most + 1)
-    return {"events": _events(rows), "has_more": counted.total > most}
+    return {"events": _events(db, rows), "has_more": counted.total > most}
 
 
-def _events(rows: Rows) -> list[dict[str, Any]]:
-    return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
+def _events(db: Database, rows: Rows) -> list[dict[str, Any]]:
+    about = subjects.of(db, [row.details for row in rows])
+    return [row._asdict() | {"text": timeline.sentence(row, about)} for row in rows]
 
 
 def _lines_of_user(report: dict[str, Any]) -> Iterator[str]:
@@ -118,6 +163,8 @@ def _lines_of_user(report: dict[str, Any]) -> Iterator[str]:
         yield f"  - {obstacle}"
     yield ""
     yield from lines_of_summary(user)
+    for demand in report["demands"]:
+        yield printable(f"{'organization':<14}{demand}")
     if claims := report["claims_problem"] or report["claims"]:
         text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
         yield printable(f"{'claims':<14}{text}")
@@ -143,6 +190,18 @@ def _lines_of_story(report: dict[str, Any]) -> Iterator[str]:
     if report["has_more"]:
         yield "  … earlier entries left out; use --most to show more"
     yield from (_line(event) for event in reversed(events))
+
+
+def _lines_of_organization(report: dict[str, Any]) -> Iterator[str]:
+    name = (
+        f"{quoted(report['name'])} ({report['slug']})" if report["name"] else "An organization that has ended"
+    )
+    yield printable(f"{name}, {report['id']}:")
+    if report["has_more"]:
+        yield "  … earlier entries left out; use --most to show more"
+    for event in reversed(report["events"]):
+        about = event["address"] or ("deleted" if not event["has_user"] else "no address")
+        yield _line(event) + (printable(f" ({about}, user {event['user_id']})") if event["user_id"] else "")
 
 
 def _lines_of_request(report: dict[str, Any]) -> Iterator[str]:
@@ -173,6 +232,7 @@ _LINES: Mapping[str, Callable[[dict[str, Any]], Iterable[str]]] = {
     "user": _lines_of_user,
     "deleted_user": lambda report: [f"User {report['id']} no longer exists.", *_lines_of_story(report)],
     "request": _lines_of_request,
+    "organization": _lines_of_organization,
     "address": _lines_of_address,
 }
 
@@ -181,7 +241,10 @@ def summary_of(settings: Settings, db: Database, user: "queries.SelectSummary") 
     """Return the facts about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
     of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
-    return user._asdict() | {"sessions_of_old_keys": of_old_keys}
+    about = subjects.of(db, methods=user.providers)
+    named = {name: found.text for name in user.providers if (found := about.provider(name))}
+    names = [named.get(name, name) for name in user.providers]
+    return user._asdict() | {"provider_names": names, "sessions_of_old_keys": of_old_keys}
 
 
 def _remedy(obstacle: SignInObstacle, user: "queries.SelectSummary") -> str:
@@ -207,7 +270,7 @@ def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
             confirmed = f"confirmed {clock(confirmed_at)}" if confirmed_at else "not confirmed"
             waits = f"; {pending} not confirmed yet" if pending else ""
             yield title, (f"{address}, {confirmed}" if address else "none") + waits
-    yield "signs in with", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
+    yield "signs in with", ", ".join((["password"] if user["has_password"] else []) + user["provider_names"])
     old = user["sessions_of_old_keys"]
     needs = f", {old} of which need an old secret key until refreshed" if old else ""
     if user["factors"]:

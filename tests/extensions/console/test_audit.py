@@ -38,7 +38,7 @@ def test_entry_names_event_user_actor_network_and_details(alice, look, operator,
         f'href="../console/users/{alice.id}">alice@example.com</a>',
         f'href="../console/users/{carol.id}">carol@example.com</a>',
         "198.51.100.7",
-        'href="audit?request_id=5631c782-',
+        'href="../console/audit?request_id=5631c782-',
         ">deleted</a>",
         "the service role key",
         f'<div class="capital">email changed from {addresses["old_email"]} to new@example.com</div>',
@@ -46,7 +46,7 @@ def test_entry_names_event_user_actor_network_and_details(alice, look, operator,
         assert part in text
     assert "factor ID" not in text
     assert len(re.findall(r'title="[^"]*just now">[A-Z][a-z]{2} \d+, \d\d:\d\d:\d\d<', text)) == 3
-    request = re.findall(r'href="audit\?request_id=([^"]+)"', text)[0]
+    request = re.findall(r'href="../console/audit\?request_id=([^"]+)"', text)[0]
     assert f'<div class="quiet">factor ID: {ALICE}</div>' in look_at(operator, request)
 
 

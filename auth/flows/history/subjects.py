@@ -1,0 +1,104 @@
+"""The customers' providers and the organizations that entries of the audit log name, for operators."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from auth.core.text.labels import quoted
+from auth.core.text.names import PREFIX
+from auth.web.fields import is_uuid
+from sql import Runner, queries
+
+_PROVIDER, _ORGANIZATION = "provider", "organization"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`text` is the name in sentences; `path` that of the page in the console, if there is one."""
+
+    text: str
+    title: str
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The subjects of some entries: providers by the id in their method `sso:<id>`, organizations by id."""
+
+    providers: Mapping[str, Subject] = field(default_factory=dict)
+    organizations: Mapping[str, Subject] = field(default_factory=dict)
+
+    def provider(self, method: object) -> Subject | None:
+        """Return the customer's provider that is a method of signing in."""
+        id = _id_of(method)
+        return self.providers.get(id) if id else None
+
+    def of(self, details: Mapping[str, Any]) -> list[Subject]:
+        """Return the subjects that the details of an entry name."""
+        provider = self.providers.get(provider_id_of(details) or "")
+        organization = self.organizations.get(organization_id_of(details) or "")
+        return [subject for subject in (provider, organization) if subject]
+
+
+NONE = Subjects()
+
+
+def of(on: Runner, entries: Sequence[Mapping[str, Any]] = (), methods: Iterable[object] = ()) -> Subjects:
+    """Return the subjects that the details of entries and the methods of signing in name.
+
+    Runs one statement, or none if nothing is named.
+    """
+    ids = {*map(provider_id_of, entries), *map(_id_of, methods)}
+    slugs = {id: details[_ORGANIZATION]["slug"] for details in entries if (id := organization_id_of(details))}
+    return _subjects(on, {id for id in ids if id}, slugs)
+
+
+def provider_id_of(details: Mapping[str, Any]) -> str | None:
+    """Return the id of the customer's provider that an entry is about."""
+    id = details.get("provider_id")
+    return id if isinstance(id, str) and is_uuid(id) else _id_of(details.get(_PROVIDER))
+
+
+def organization_id_of(details: Mapping[str, Any]) -> str | None:
+    organization = details.get(_ORGANIZATION)
+    id = organization.get("id") if isinstance(organization, dict) else None
+    return id if isinstance(id, str) and is_uuid(id) else None
+
+
+def _id_of(method: object) -> str | None:
+    id = method.removeprefix(PREFIX) if isinstance(method, str) and method.startswith(PREFIX) else ""
+    return id if is_uuid(id) else None
+
+
+def _subjects(on: Runner, providers: set[str], slugs: Mapping[str, str]) -> Subjects:
+    if not providers and not slugs:
+        return NONE
+    rows = queries.list_subjects(on, providers=sorted(providers), organizations=sorted(slugs))
+    by_kind: dict[str, dict[str, queries.ListSubjects]] = {_PROVIDER: {}, _ORGANIZATION: {}}
+    for row in rows:
+        by_kind[row.kind][row.id] = row
+    return Subjects(
+        {id: _provider(id, by_kind[_PROVIDER].get(id)) for id in providers},
+        {id: _organization(id, slug, by_kind[_ORGANIZATION].get(id)) for id, slug in slugs.items()},
+    )
+
+
+def called(name: str, organization: str | None) -> str:
+    """Return the names of a provider and its organization, which owners chose: `“Acme Login” (Acme)`."""
+    return f"{quoted(name)} ({quoted(organization)})" if organization else quoted(name)
+
+
+def _provider(id: str, row: "queries.ListSubjects | None") -> Subject:
+    title = f"The provider {id}"
+    if row and row.is_present:
+        return Subject(called(row.name or "", row.organization), title, f"console/providers/{id}")
+    organization = f" ({quoted(row.organization)})" if row and row.organization else ""
+    deleted = f", deleted{organization}" if row and row.name else f"a deleted provider{organization}"
+    return Subject(f"{quoted(row.name)}{deleted}" if row and row.name else deleted, title)
+
+
+def _organization(id: str, slug: str, row: "queries.ListSubjects | None") -> Subject:
+    """The text is the short name of the log, which is nobody else's."""
+    if row and row.is_present:
+        return Subject(slug, f"{row.name}, {id}", f"console/organizations/{id}")
+    return Subject(slug, f"An organization that has ended, {id}", f"console/audit?organization={id}")

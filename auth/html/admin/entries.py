@@ -1,0 +1,84 @@
+"""Entries of the audit log in the console: their sentences, with links to what they are about."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from auth.core.text.labels import details
+from auth.flows.history import subjects, timeline
+from auth.flows.history.subjects import Subject, Subjects
+from auth.web.context import latchkey
+from sql import queries
+
+
+class Piece(NamedTuple):
+    """A part of a text, which leads to a page of the console if it has a path."""
+
+    text: str
+    path: str | None = None
+    title: str | None = None
+
+
+def for_page(rows: "Sequence[queries.SearchAudit]", *, is_whole: bool) -> list[dict[str, Any]]:
+    """Return entries for a list: without IDs, unless the list is of one request or action."""
+    about = subjects.of(latchkey.db, [row.details for row in rows])
+    return [_entry(row, about, is_whole=is_whole) for row in rows]
+
+
+def sentences(rows: "Sequence[queries.ListTimelineBefore]", about: Subjects) -> list[dict[str, Any]]:
+    """Return the entries of a user's timeline, in sentences."""
+    return [
+        row._asdict() | {"text": linked(timeline.sentence(row, about), about.of(row.details))} for row in rows
+    ]
+
+
+def linked(text: str, about: Iterable[Subject]) -> list[Piece]:
+    """Return a text in pieces, of which those that name a subject lead to its page."""
+    places = sorted(
+        ((text.find(each.text), each) for each in about if each.text in text), key=lambda place: place[0]
+    )
+    return list(_pieces(text, places))
+
+
+def _pieces(text: str, places: Iterable[tuple[int, Subject]]) -> Iterator[Piece]:
+    end = 0
+    for start, subject in places:
+        # The name of one may contain that of the other.
+        if start >= end:
+            yield Piece(text[end:start])
+            yield Piece(subject.text, path_of(subject), subject.title)
+            end = start + len(subject.text)
+    yield Piece(text[end:])
+
+
+def path_of(subject: Subject) -> str | None:
+    """Return the path of a subject's page, unless its section is off."""
+    sections = {path for each in latchkey.extensions for _place, path, _title in each.navigation}
+    is_on = any((subject.path or "").startswith((f"{section}/", f"{section}?")) for section in sections)
+    return subject.path if is_on else None
+
+
+def actor_of(row: "queries.ListTurnsOfProvider") -> dict[str, Any]:
+    """Return what the macro `actor` needs of an entry without a user."""
+    return row._asdict() | {"key": timeline.key_of(row), "is_by_user": False}
+
+
+def _entry(row: "queries.SearchAudit", about: Subjects, *, is_whole: bool) -> dict[str, Any]:
+    text, key, named = timeline.what(row, about), timeline.key_of(row), about.of(row.details)
+    omitted = {"administrator"} if key else set[str]()
+    if row.request_id and not is_whole:
+        omitted |= {name for name in row.details if name == "id" or name.endswith("_id")}
+        omitted |= {"by"} if row.name == "invited" else set()
+    if about.providers.get(subjects.provider_id_of(row.details) or ""):
+        # The sentence names the provider.
+        omitted |= {"provider", "provider_name", "method"} | (set() if is_whole else {"provider_id"})
+    members = row.details | dict.fromkeys(omitted)
+    moment = datetime.fromisoformat(row.at).astimezone(UTC)
+    is_of_year = moment.year == datetime.now(UTC).year
+    return row._asdict() | {
+        "text": linked(text, named),
+        "details_line": linked(details(members, line=f"{text} {row.actor_address}"), named),
+        "key": key,
+        "is_by_user": timeline.is_by_user(row),
+        "time": f"{moment:%b %-d, %H:%M:%S}" if is_of_year else f"{moment:%Y-%m-%d %H:%M:%S}",
+    }
