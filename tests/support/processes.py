@@ -197,7 +197,7 @@ class Service:
         self._directory = directory
         self.port = int(environment.get("PORT") or free_port())
         self._output, self._log = (state_dir.parent / f"{kind} of {id(self)}" for kind in ("output", "log"))
-        self._environment = {
+        self.environment = {
             "HOME": "/",
             "PATH": os.environ["PATH"],
             "PORT": str(self.port),
@@ -231,7 +231,7 @@ class Service:
                 **as_user(self._user),
             }
             self.process = subprocess.Popen(
-                self._command, cwd=self._directory, env=self._environment, **options
+                self._command, cwd=self._directory, env=self.environment, **options
             )
 
     def __exit__(self, *_: object) -> None:

@@ -234,4 +234,4 @@ def _lines(provider: Mapping[str, Any]) -> list[str]:
 
 
 def _line(title: str, text: str) -> str:
-    return printable(f"{title + ':':<15}{text}")
+    return printable(f"{title + ':':<14}{text}")

@@ -154,7 +154,7 @@ def lines_of(story: ProviderStory) -> Iterator[tuple[str, str]]:
         yield "tested", clock(story.row.tried_at.isoformat())
     yield "users", counted(opened.users, "user")
     if organization:
-        yield "members added", opened.said("members", "member")
+        yield "has added", opened.said("members", "member")
     yield "open now", opened.in_words
     if left := opened.left_in_words:
         yield "still ending", f"{left}, of which none gives a token"

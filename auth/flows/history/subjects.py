@@ -73,13 +73,11 @@ def _id_of(method: object) -> str | None:
 def _subjects(on: Runner, providers: set[str], slugs: Mapping[str, str]) -> Subjects:
     if not providers and not slugs:
         return NONE
-    rows = queries.list_subjects(on, providers=sorted(providers), organizations=sorted(slugs))
-    by_kind: dict[str, dict[str, queries.ListSubjects]] = {_PROVIDER: {}, _ORGANIZATION: {}}
-    for row in rows:
-        by_kind[row.kind][row.id] = row
+    listed = queries.list_subjects(on, providers=sorted(providers), organizations=sorted(slugs))
+    rows = {(row.kind, row.id): row for row in listed}
     return Subjects(
-        {id: _provider(id, by_kind[_PROVIDER].get(id)) for id in providers},
-        {id: _organization(id, slug, by_kind[_ORGANIZATION].get(id)) for id, slug in slugs.items()},
+        {id: _provider(id, rows.get((_PROVIDER, id))) for id in providers},
+        {id: _organization(id, slug, rows.get((_ORGANIZATION, id))) for id, slug in slugs.items()},
     )
 
 

@@ -93,7 +93,7 @@ def test_acts_of_a_key_are_found_in_the_audit_log(armed, client, parts, alice):
     rows = armed.visit(f"/console/audit?by={key.id}").text.partition("<tbody>")[2]
     assert "signed out everywhere" in rows
     assert rows.count("<tr>") == 1
-    assert f'<a href="audit?by={key.id}">key “support desk”</a>' in rows
+    assert f'<a href="../console/audit?by={key.id}">key “support desk”</a>' in rows
     assert "administrator:" not in rows
 
 

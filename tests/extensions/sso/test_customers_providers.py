@@ -239,5 +239,5 @@ class TestCommand:
         assert "identifier:   custom:acme-idp" in result.output
         sso.signed_in(acme.identifier)
         listed = run_command(sso.app, "providers", "list")
-        assert "custom:acme-idp  enabled  acme.example  1 user\n" in listed.output
+        assert "custom:acme-idp  enabled  acme.example  1 user  acme-idp\n" in listed.output
         assert "client_secret" not in run_command(sso.app, "providers", "show", "acme-idp", "--json").output

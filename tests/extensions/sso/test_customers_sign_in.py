@@ -315,13 +315,13 @@ class TestAdoption:
 
     def test_explain_says_whether_the_provider_signs_the_user_in(self, sso, acme, person):
         output = run_command(sso.app, "explain", ALICE).output
-        assert "leads to custom:acme-idp, which does not sign in this user" in output
+        assert "leads to the provider Acme-Idp, which does not sign in this user" in output
         assert f"Run: latchkey providers adopt custom:acme-idp {ALICE}" in output
         acme.be("1", "bob@acme.example")
         sso.signed_in(acme.identifier)
         sso.change(acme, enabled=False)
         output = run_command(sso.app, "explain", "bob@acme.example").output
-        assert "the customer's provider custom:acme-idp is disabled" in output
+        assert "the provider Acme-Idp is disabled" in output
 
     def test_move_to_one_provider_opens_the_user_to_no_other(self, sso, acme, globex, person):
         run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)

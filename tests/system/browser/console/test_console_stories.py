@@ -33,6 +33,20 @@ INSERT INTO identity_provider_domains SELECT 'a-long-name-of-a-department-' || n
   FROM identity_providers, generate_series(1, 9) AS n;
 UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour';
 """
+# The provider is that of an organization, with entries of the log that name both.
+OF_AN_ORGANIZATION = """
+UPDATE identity_providers SET enabled = false, organization_id = %(organization)s, is_on = true, tried_at = now(),
+  name = left(repeat('Acme Corporation ', 6), 80);
+UPDATE organizations SET needs_own_provider = true, name = left(repeat('Acme Holding ', 8), 100);
+INSERT INTO identities (id, user_id, provider, subject, identity_data)
+SELECT gen_random_uuid(), %(user)s, 'sso:' || id, 'alice', '{}' FROM identity_providers;
+INSERT INTO audit_log (action, user_id, actor, actor_id, details)
+SELECT action, CASE WHEN action = 'identity_linked' THEN %(user)s::uuid END, 'user', %(user)s,
+       jsonb_build_object('provider', 'sso:' || p.id, 'provider_id', p.id,
+                          'organization', jsonb_build_object('id', o.id, 'slug', o.slug))
+  FROM identity_providers AS p, organizations AS o,
+       unnest('{provider_added, provider_enabled, identity_linked}'::text[]) AS action;
+"""
 GIVE_CODE = "UPDATE sessions SET code_given_at = now()"
 
 
@@ -140,6 +154,28 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(
 
 
 @pytest.mark.parametrize(("path", "height"), [("console/users", 36), ("docs", 40)])
+def test_pages_about_an_organizations_provider_are_accessible_and_fit_the_screen(
+    page, origin, passkey, axe, ids, database
+):
+    organization, provider = ids["organization_id"], ids["provider_id"]
+    database.run(OF_AN_ORGANIZATION, organization=organization, user=ids["user_id"])
+    for path in (
+        f"providers/{provider}", f"providers/{provider}/disable", f"organizations/{organization}",
+        f"audit?organization={organization}", "audit?organization=nobody", f"users/{ids['user_id']}", "providers",
+    ):  # fmt: skip
+        page.open(f"{origin}/console/{path}")
+        for width, height, dark in SCREENS:
+            page.resize(width, height, dark=dark)
+            assert problems(page) == [], (path, width)
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            assert page.run(CUT_OFF) == [], (path, width)
+            if folder := os.environ.get("PHOTOGRAPHS"):
+                whole = page.run("document.documentElement.scrollHeight")
+                page.resize(width, max(height, whole), dark=dark)
+                name = f"{path.partition('?')[0].replace('/', '-')[:40]}-{len(path)}-{width}-{dark}.webp"
+                open(f"{folder}/{name}", "wb").write(__import__("base64").b64decode(page.photograph()))
+
+
 def test_fields_keep_the_height_of_the_controls_beside_them(page, origin, passkey, path, height):
     page.resize(1280, 900)
     page.open(f"{origin}/{path}")
