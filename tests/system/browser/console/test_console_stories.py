@@ -153,7 +153,6 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(
         take_overview(page, origin, database)
 
 
-@pytest.mark.parametrize(("path", "height"), [("console/users", 36), ("docs", 40)])
 def test_pages_about_an_organizations_provider_are_accessible_and_fit_the_screen(
     page, origin, passkey, axe, ids, database
 ):
@@ -169,13 +168,9 @@ def test_pages_about_an_organizations_provider_are_accessible_and_fit_the_screen
             assert problems(page) == [], (path, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
             assert page.run(CUT_OFF) == [], (path, width)
-            if folder := os.environ.get("PHOTOGRAPHS"):
-                whole = page.run("document.documentElement.scrollHeight")
-                page.resize(width, max(height, whole), dark=dark)
-                name = f"{path.partition('?')[0].replace('/', '-')[:40]}-{len(path)}-{width}-{dark}.webp"
-                open(f"{folder}/{name}", "wb").write(__import__("base64").b64decode(page.photograph()))
 
 
+@pytest.mark.parametrize(("path", "height"), [("console/users", 36), ("docs", 40)])
 def test_fields_keep_the_height_of_the_controls_beside_them(page, origin, passkey, path, height):
     page.resize(1280, 900)
     page.open(f"{origin}/{path}")
