@@ -87,7 +87,8 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     rows = queries.search_audit(latchkey.db, **first, **filters, **place, reach=REACH, most=MOST + 1)
     is_whole = bool(query["request_id"] or query["action"])
     listed = [row for row in rows[:MOST] if is_whole or not _is_of_invitation(row)]
-    found = {"rows": entries.for_page(listed, is_whole=is_whole), "organization": filters["organization"]}
+    organization = filters["organization"]
+    found = {"rows": entries.for_page(listed, is_whole=is_whole, organization=organization)}
     if len(rows) > MOST:
         return found | {"next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
     last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)

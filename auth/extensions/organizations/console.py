@@ -87,7 +87,9 @@ def show_organization(organization_id: str) -> Response:
             for each in sign_in.listed(asked, access.find(asked, id))
         ],
         requirement=states.of_requirement(subject.row.requires),
-        entries_of_log=entries.for_page(entries_of_organization(asked.db, id, _ENTRIES), is_whole=False),
+        entries_of_log=entries.for_page(
+            entries_of_organization(asked.db, id, _ENTRIES), is_whole=False, organization=id
+        ),
         possible=[
             "invite",
             "add",

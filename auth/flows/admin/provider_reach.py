@@ -37,9 +37,13 @@ class Opened(NamedTuple):
     def said(self, name: str, noun: str, plural: str | None = None) -> str:
         """Return a number in words: `12 sessions`, or `more than 1,000 sessions`."""
         number = getattr(self, name)
+        return f"{self.number(name)} {noun if number == 1 else plural or noun + 's'}"
+
+    def number(self, name: str) -> str:
+        number = getattr(self, name)
         if number > _MOST:
-            return f"more than {_MOST:,} {plural or noun + 's'}"
-        return counted(number, noun, plural) if self.is_whole else f"at least {counted(number, noun, plural)}"
+            return f"more than {_MOST:,}"
+        return f"{number:,}" if self.is_whole else f"at least {number:,}"
 
     @property
     def is_any(self) -> bool:

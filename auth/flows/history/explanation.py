@@ -44,6 +44,7 @@ class SignInObstacle:
     advice: str
     act: str | None = None
     message_id: str | None = None
+    provider_id: str | None = None
 
 
 _NO_WAY = SignInObstacle("no address, provider or passkey that is turned on", "Add an email.", "addresses")
@@ -146,7 +147,7 @@ def _customers(
             way = f"the provider {subject.text if subject else quoted(provider.name)}"
             if problem:
                 advice = f"See whose it is, and why: latchkey providers show {provider.identifier}"
-                obstacles.append(SignInObstacle(f"{way} {problem}", advice))
+                obstacles.append(SignInObstacle(f"{way} {problem}", advice, provider_id=id))
             else:
                 ways.append(way)
     company = queries.select_provider_of_user(db, user_id=user.id) if settings.sso else None

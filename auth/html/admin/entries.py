@@ -19,10 +19,15 @@ class Piece(NamedTuple):
     title: str | None = None
 
 
-def for_page(rows: "Sequence[queries.SearchAudit]", *, is_whole: bool) -> list[dict[str, Any]]:
-    """Return entries for a list: without IDs, unless the list is of one request or action."""
+def for_page(
+    rows: "Sequence[queries.SearchAudit]", *, is_whole: bool, organization: str | None = None
+) -> list[dict[str, Any]]:
+    """Return entries for a list: without IDs, unless the list is of one request or action, and without the
+    organization that all are about.
+    """
     about = subjects.of(latchkey.db, [row.details for row in rows])
-    return [_entry(row, about, is_whole=is_whole) for row in rows]
+    omitted = {"organization"} if organization else set[str]()
+    return [_entry(row, about, omitted, is_whole=is_whole) for row in rows]
 
 
 def sentences(rows: "Sequence[queries.ListTimelineBefore]", about: Subjects) -> list[dict[str, Any]]:
@@ -63,9 +68,11 @@ def actor_of(row: "queries.ListTurnsOfProvider") -> dict[str, Any]:
     return row._asdict() | {"key": timeline.key_of(row), "is_by_user": False}
 
 
-def _entry(row: "queries.SearchAudit", about: Subjects, *, is_whole: bool) -> dict[str, Any]:
+def _entry(
+    row: "queries.SearchAudit", about: Subjects, omitted: set[str], *, is_whole: bool
+) -> dict[str, Any]:
     text, key, named = timeline.what(row, about), timeline.key_of(row), about.of(row.details)
-    omitted = {"administrator"} if key else set[str]()
+    omitted = omitted | ({"administrator"} if key else set())
     if row.request_id and not is_whole:
         omitted |= {name for name in row.details if name == "id" or name.endswith("_id")}
         omitted |= {"by"} if row.name == "invited" else set()

@@ -125,7 +125,7 @@ def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
         reload(service)
         assert offered() == (False, True)
         # A command has the same settings as the service.
-        environment = service._environment | {"PYTHONPATH": str(CHECKOUT)}
+        environment = service.environment | {"PYTHONPATH": str(CHECKOUT)}
         latchkey = [sys.executable, "-m", "auth.ops.commands", "clients", "list"]
         subprocess.run(latchkey, cwd=tmp_path, env=environment, check=True)
         (tmp_path / ".env").write_text("AUTH_PAGES=maybe\n")

@@ -89,7 +89,7 @@ class World:
         """Run the hourly clean-up of a node's release."""
         service = self.services[name]
         command = [sys.executable, "-c", KEEP_HOUSE]
-        place, environment = service._directory, service._environment
+        place, environment = service._directory, service.environment
         result = subprocess.run(
             command, cwd=place, env=environment, capture_output=True, text=True, check=False
         )
