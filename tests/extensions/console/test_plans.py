@@ -10,10 +10,11 @@ from tests.support.query_plans import analyze, plan_of
 ID = "11111111-1111-1111-1111-111111111111"
 LARGE = {"outbox", "oauth_clients", "oauth_grants", "users"}
 AUDIT = """
-INSERT INTO audit_log (at, action, user_id, actor, actor_id)
+INSERT INTO audit_log (at, action, user_id, actor, actor_id, details)
 SELECT now() - make_interval(secs => n), CASE WHEN n %% 3 = 0 THEN 'signed_out' ELSE 'signed_in' END,
        md5((n %% 1000)::text)::uuid, CASE WHEN n %% 500 = 1 OR n %% 2 = 1 THEN 'user' ELSE 'service_role' END,
-       CASE WHEN n %% 500 = 1 THEN %(id)s::uuid WHEN n %% 2 = 1 THEN md5((n %% 1000)::text)::uuid END
+       CASE WHEN n %% 500 = 1 THEN %(id)s::uuid WHEN n %% 2 = 1 THEN md5((n %% 1000)::text)::uuid END,
+       CASE WHEN n %% 200 = 0 THEN jsonb_build_object('organization', jsonb_build_object('id', %(id)s)) ELSE '{}' END
   FROM generate_series(1, 100000) AS n
 """
 OTHERS = """
@@ -88,6 +89,7 @@ def test_search_is_read_from_the_index_of_its_filter(others, database_url, state
         ({"first_done_by": "service_role", "action": "banned"}, {"audit_log_done_by"}),
         ({"first_action": "signed_in", "done_by": "command"}, {"audit_log_action", "audit_log_at"}),
         ({"first_request_id": "one"}, {"audit_log_request_id"}),
+        ({"first_organization": ID, "organization": ID, "action": "banned"}, {"audit_log_organization"}),
     ],
 )
 @cases("is_first", [True, False])
@@ -99,7 +101,14 @@ def test_page_of_the_audit_log_is_read_from_the_index_of_its_filter(
     plan = plan_of(database_url, "search_audit", reach=2000, most=26, **parameters, **page)
     assert plan.indexes & indexes
     assert "audit_log" not in plan.read_whole
-    assert not plan.sorts or parameters.keys() & {"first_subject", "first_request_id"}
+    assert not plan.sorts or parameters.keys() & {"first_subject", "first_request_id", "first_organization"}
+
+
+@pytest.mark.parametrize("statement", ["list_audit", "count_audit"])
+def test_log_of_an_organization_is_read_from_its_index(entries, database_url, statement):
+    place = {"page_size": 20, "page_offset": 0} if statement == "list_audit" else {"most": 1000}
+    plan = plan_of(database_url, statement, organization=ID, **place)
+    assert ("audit_log_organization" in plan.indexes, "audit_log" in plan.read_whole) == (True, False)
 
 
 def test_audited_acts_are_listed_by_jumps(entries, database_url):
