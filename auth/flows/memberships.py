@@ -228,6 +228,4 @@ def record_added(
 
 def _record_removed(act: Act, organization: OrganizationFacts, user_id: str) -> None:
     member = Member(user_id, organization.email, organization.role)
-    # Nobody lists the user any more, so the log says who it was.
-    names = {"email": organization.email} if organization.email else {}
-    record(act, "membership_removed", organization, member, event="membership.deleted", **names)
+    record(act, "membership_removed", organization, member, event="membership.deleted")
