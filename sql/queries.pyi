@@ -2145,6 +2145,28 @@ class ListAllMemberships(NamedTuple):
 
 def list_all_memberships(on: Runner, /) -> list[ListAllMemberships]: ...
 
+class ListWithoutFactor(NamedTuple):
+    members: int
+    lacking: int
+    listed: str
+
+def list_without_factor(on: Runner, /, *, organization_id: str | None, most: int | None, page_size: int | None, page_offset: int | None) -> ListWithoutFactor: ...
+
+class ListWithoutOwnSignIn(NamedTuple):
+    members: int
+    lacking: int
+    unable: int
+    listed: str
+
+def list_without_own_sign_in(on: Runner, /, *, organization_id: str | None, most: int | None, page_size: int | None, page_offset: int | None) -> ListWithoutOwnSignIn: ...
+
+class CountWhatEnds(NamedTuple):
+    members: int
+    invitations: int
+    providers: int
+
+def count_what_ends(on: Runner, /, *, organization_id: str | None, most: int | None) -> CountWhatEnds: ...
+
 class ListDomains(NamedTuple):
     domains: str
 

@@ -6,6 +6,7 @@ The texts are in auth/core/text/pages.
 import functools
 import math
 import re
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,11 @@ def address(text: str) -> Markup:
         for part in parts
     ]
     return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(html))
+
+
+def addresses(texts: Iterable[str]) -> Markup:
+    """Return addresses for a sentence, such as the domains of a provider."""
+    return Markup(", ").join(map(address, texts))
 
 
 def application(name: str) -> Markup:

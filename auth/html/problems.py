@@ -21,9 +21,10 @@ from auth.core.tokens import one_time
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.forms import own_form
+from auth.html.membership_steps import MembershipStep, MembershipSteps
 from auth.html.missing_steps import REDIRECTED_ERRORS, redirect_to_missing
 from auth.html.page import address, application, chosen_language, has_text, page, redirect_to_own, text
-from auth.web import Level, View, cookies, g, guard
+from auth.web import Level, View, callers, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
@@ -64,6 +65,7 @@ _TEXTS_BY_KEY = {
     "admin.user_sso_conflict": "administrator_sso_conflict",
     "pressed.user_sso_conflict": "other_user_sso_conflict",
     "absent.domain_not_proved": "record_absent",
+    "gone.domain_not_proved": "record_gone",
     "other.domain_not_proved": "record_other",
     "misplaced.domain_not_proved": "record_misplaced",
     "unanswered.domain_not_proved": "record_unanswered",
@@ -259,9 +261,24 @@ def _name_of_invalid(field: str | None) -> str:
 def show_on_page(exception: Exception) -> Response:
     """Show an error of one of our pages, or redirect to the page for the missing step."""
     error = as_api_error(exception)
+    if step := _step_of(error):
+        g.refused_because = error.reason
+        organization = error.values["organization"]
+        return page("membership_step.html", status=403, here=None, organization=organization, step=step)
     if error.error_code not in REDIRECTED_ERRORS or not asks_for_page():
         return _answer(error)
     return redirect_to_missing(error)
+
+
+def _step_of(error: ApiError) -> MembershipStep | None:
+    """Return what an organization asks its member for, if the error is about that, as the page of the account
+    says it.
+    """
+    if "organization" not in error.values or not asks_for_page():
+        return None
+    required = {"aal": "aal1", **error.members} if error.members else {"aal": "aal2"}
+    person = callers.select(latchkey.db, g.caller)
+    return MembershipSteps(person).step({"requires": required}, request.path.removeprefix("/account/"))
 
 
 def _answer(error: ApiError) -> Response:

@@ -1,5 +1,6 @@
 """Memberships, roles, invitations and domains of organizations (rules 46 to 50)."""
 
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -289,10 +290,21 @@ def refusal_of_loss(*, before: bool, after: bool) -> Refusal | None:
     return "own_sign_in_required" if before and not after else None
 
 
+def is_same_name(typed: str, name: str) -> bool:
+    """Whether an owner has typed the organization's name, in any case, normal form and spacing."""
+    return _folded(typed) == _folded(name)
+
+
 def is_taken_back(membership: AddedMembership) -> bool:
     """Whether *This wasn't me* ends a membership: one that the user accepted in the last seven days."""
     is_recent = membership.created_at >= membership.now - RECENT_AGE
     return membership.added_by == "invitation" and is_recent
+
+
+def _folded(text: str) -> str:
+    # Folding can undo the normal form.
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def _rank(role: Role) -> int:

@@ -155,6 +155,7 @@ ERRORS = {
     "domain_not_found": (404, "This organization doesn't name this domain"),
     "domain_not_proved": (422, "This organization hasn't proved this domain"),
     "absent.domain_not_proved": (422, "The TXT record of this domain is not there"),
+    "gone.domain_not_proved": (422, "The TXT record of this domain is no longer there"),
     "other.domain_not_proved": (422, "The TXT record of this domain has another value"),
     "misplaced.domain_not_proved": (422, "The TXT record of this domain is at another name"),
     "unanswered.domain_not_proved": (422, "The name servers of this domain don't answer"),

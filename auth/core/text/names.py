@@ -74,8 +74,13 @@ def in_one_line(name: str) -> str:
 
     Empty if nobody sees it.
     """
-    line = "" if normalize.is_blank(name) else " ".join(normalize.in_one_line(name).split())
+    line = whole_line(name)
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+
+
+def whole_line(name: str) -> str:
+    """Return a name in one line, however long it is. Empty if nobody sees it."""
+    return "" if normalize.is_blank(name) else " ".join(normalize.in_one_line(name).split())
 
 
 def application(name: object) -> str | None:

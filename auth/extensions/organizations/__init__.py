@@ -31,7 +31,7 @@ class Organizations(Extension):
         super().__init__(settings)
         if settings.sso:
             self.api = ("routes", "sign_in_routes")
-            self.pages = (*self.pages, "pages.sign_in")
+            self.pages = (*self.pages, "pages.sign_in", "pages.own_requirement")
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         # A segment may be a domain.

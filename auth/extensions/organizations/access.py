@@ -37,6 +37,7 @@ class VisibleOrganization:
 
     id: str
     slug: str
+    name: str
     role: Role
     requires: object
     object: str
@@ -58,7 +59,7 @@ def find(asked: Asked, name: str) -> VisibleOrganization:
     """
     if is_operator(asked):
         row = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
-        organization = VisibleOrganization(row.id, row.slug, None, {}, row.organization_object)
+        organization = VisibleOrganization(row.id, row.slug, row.name, None, {}, row.organization_object)
     else:
         member = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
         if member.id is None:
@@ -66,6 +67,7 @@ def find(asked: Asked, name: str) -> VisibleOrganization:
         organization = VisibleOrganization(
             member.id,
             member.slug or "",
+            member.name or "",
             member.membership,
             member.requires,
             member.organization_object or "",
@@ -83,7 +85,7 @@ def admit(asked: Asked, organization: VisibleOrganization, *roles: str) -> Visib
     """
     if is_operator(asked):
         return organization
-    admit_session(asked, organization.aal, organization.id, organization.role or "", organization.requires)
+    admit_session(asked, organization.aal, organization, organization.role or "", organization.requires)
     if roles and organization.role not in roles:
         raise ApiError("organization.insufficient_permissions")
     return replace(organization, roles=roles)
@@ -155,20 +157,26 @@ def lock(
     if caller:
         role = found(facts.actor_role, "organization_not_found")
         if not is_leaving:
-            admit_session(asked, aal_of(caller, asked.caller), facts.id, role, facts.requires)
+            admit_session(asked, aal_of(caller, asked.caller), facts, role, facts.requires)
         if organization.roles and role not in organization.roles:
             raise ApiError("organization.insufficient_permissions")
     return facts, caller
 
 
-def admit_session(asked: Asked, aal: Aal | None, id: str, role: str, requires: object) -> None:
-    """Refuse a session in which a membership does not count."""
-    membership = membership_of({"id": id, "role": role, "requires": requires})
+def admit_session(
+    asked: Asked,
+    aal: Aal | None,
+    organization: "VisibleOrganization | OrganizationFacts",
+    role: str,
+    requires: object,
+) -> None:
+    """Refuse a session in which a membership does not count. A page leads to what the organization asks for."""
+    membership = membership_of({"id": organization.id, "role": role, "requires": requires})
     refusal = organizations.refusal_of_session(membership, aal or "", asked.caller.providers)
-    if refusal == "organization_sign_in_needed":
-        raise ApiError(refusal, members={"providers": membership.providers})
+    needs_sign_in = refusal == "organization_sign_in_needed"
     if refusal:
-        raise ApiError(refusal)
+        members = {"providers": membership.providers} if needs_sign_in else None
+        raise ApiError(refusal, members=members, organization=organization.name)
 
 
 def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:

@@ -46,7 +46,7 @@ def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
     organization = access.admit(asked, organization, OWNER)
     here = {"organization_id": organization.id, "domain": _of_path(domain)}
     row = found(queries.select_domain(asked.db, **here), "domain_not_found")
-    _check_record(here["domain"], row.token)
+    _check_record(here["domain"], row.token, was_proved=row.proved_at is not None)
     with access.refusing_taken(ApiError("conflict", what="domain")), access.begin(asked) as act:
         facts, _ = access.lock(asked, act, organization)
         present = found(queries.select_domain(act, **here), "domain_not_found")
@@ -60,7 +60,7 @@ def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
     return _object(asked, organization.id, here["domain"])
 
 
-def _check_record(domain: str, token: str) -> None:
+def _check_record(domain: str, token: str, *, was_proved: bool) -> None:
     """Refuse a domain whose record does not prove it, and say what there is instead."""
     lookups, name = text_records.Lookups(), text_records.name_of(domain)
     records = lookups.at(name)
@@ -76,7 +76,8 @@ def _check_record(domain: str, token: str) -> None:
     if records:
         details = f"the TXT record at {name} has another value"
         raise ApiError("other.domain_not_proved", details, name=name)
-    raise ApiError("absent.domain_not_proved", f"there is no TXT record at {name}", name=name)
+    key = "gone.domain_not_proved" if was_proved else "absent.domain_not_proved"
+    raise ApiError(key, f"there is no TXT record at {name}", name=name)
 
 
 def forget(asked: Asked, organization: VisibleOrganization, domain: str, body: JsonObject) -> None:

@@ -109,7 +109,7 @@ def _check_own_sign_in(asked: Asked, act: Act, organization: OrganizationFacts, 
     """Refuse the requirement unless the caller signed in with a provider that can sign in others, too."""
     if not access.is_operator(asked):
         demanded = organization.requires | {"providers": organization.providers}
-        access.admit_session(asked, aal, organization.id, OWNER, demanded)
+        access.admit_session(asked, aal, organization, OWNER, demanded)
     if not queries.select_way_in(act, organization_id=organization.id).has_way_in:
         # Only an operator could lift it.
         why = "requires.own_provider: needs a provider that is on, with a domain"

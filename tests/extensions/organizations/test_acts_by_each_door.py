@@ -75,6 +75,7 @@ ACTIONS = {
         console=("/{organization_id}/end",),
         command=("end",),
         body={},
+        fields={"confirmation": "Acme"},
         needs_proof=True,
     ),
     "promote": Action(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.factors import set_up
-from tests.support.pages import Visitor, unsigned, words
+from tests.support.pages import Visitor, words
 from tests.support.users import PASSWORD
 
 PATH = "/account/organizations/acme"
@@ -246,8 +245,8 @@ class TestManaging:
 
     def test_owner_ends_the_organization(self, at_acme, acme, database):
         at_acme.visit(f"{PATH}/end")
-        at_acme.press("end")
-        assert "The organization has ended." in words(at_acme.page)
+        at_acme.press("end", confirmation="Acme")
+        assert "The organization has been deleted." in words(at_acme.page)
         assert "Acme" not in words(at_acme.page)
         assert at_acme.visit(PATH).status == 404
 
@@ -264,45 +263,6 @@ class TestManaging:
         at_acme.visit(at_acme.link_to("?page=2"))
         assert at_acme.page.text.count("/remove") == 6
         assert "51\N{EN DASH}56 of 56 Previous" in words(at_acme.page)
-
-
-class TestSecondStep:
-    def test_owner_sees_who_lacks_a_second_step_before_requiring_it(
-        self, acme, owner, join, bob, alice, browse, database
-    ):
-        join(bob, acme)
-        assert "no second step" not in words(browse(alice).visit(PATH))
-        app, _session = set_up(owner)
-        visitor = browse(alice)
-        visitor.visit(f"{PATH}/requirement")
-        database.run("UPDATE factors SET last_step = NULL")
-        visitor.press("second-step", code=app.code())
-        assert "1 of 2 members doesn’t have one yet." in words(visitor.page)
-        visitor.press("requirement")
-        assert "Members now need two-step verification." in words(visitor.page)
-        assert database.value("SELECT level FROM organizations") == "aal2"
-        # The row of whom the requirement locks out says so.
-        assert "bob@example.com Member no second step" in words(visitor.page)
-        assert words(visitor.page).count("no second step") == 1
-
-    def test_owner_without_a_second_step_has_to_set_it_up_first(self, at_acme, database):
-        at_acme.visit(f"{PATH}/requirement")
-        assert unsigned(at_acme.page).endswith("/account/two-step?next=organizations%2Facme%2Frequirement")
-        assert database.value("SELECT level FROM organizations") == "aal1"
-
-    def test_member_is_asked_for_a_second_step_on_the_account_page_and_may_leave(
-        self, acme, join, bob, browse, database
-    ):
-        join(bob, acme)
-        database.run("UPDATE organizations SET level = 'aal2'")
-        visitor = browse(bob)
-        visitor.visit("/account")
-        assert "Acme asks for a second step." in words(visitor.page)
-        visitor.visit(visitor.link_to("second-step?next=organizations%2Facme"))
-        assert "Two-step verification" in words(visitor.page)
-        visitor.visit(f"{PATH}/leave")
-        visitor.press("leave")
-        assert database.count("memberships") == 1
 
 
 class TestData:

@@ -1,17 +1,19 @@
-"""Settings of an organization on our pages: its name, its requirement, its end."""
+"""Settings of an organization on our pages: its name, a second step that it requires, its end."""
 
 from flask import Blueprint, Response
 
+from auth.core.text.names import whole_line
 from auth.extensions.organizations import access, lifecycle
-from auth.extensions.organizations.pages import PATH, changing, form_page, showing
+from auth.extensions.organizations.pages import PATH, changing, form_page, showing, shut_out
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem
+from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web import Level, fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.input import read_form
+from auth.web.input import read_form, read_query
 from auth.web.schemas import Input
 from sql import queries
 
@@ -19,6 +21,8 @@ blueprint = Blueprint("organization_settings", __name__)
 
 _NameForm = Input.of(name=fields.OrganizationName(required=True))
 _RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
+_EndForm = Input.of(confirmation=fields.TypedText(load_default=""))
+_PageQuery = Input.of(page=fields.PageNumber())
 
 
 @blueprint.get("/account/organizations/<slug>/name")
@@ -38,15 +42,42 @@ def submit_name(slug: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/requirement")
 @showing(Level.PROOF)
 def show_requirement(slug: str, problem: Problem | None = None) -> Response:
-    """Say who would lose access before the requirement is made."""
+    """Say whom the requirement shuts out, or whom lifting it lets in again, before the button.
+
+    An owner without a second step reads that it takes one, and is led there.
+    """
     asked = current_asked()
     organization = access.find_admitted(asked, slug, OWNER)
-    if asked.caller.aal < "aal2":
-        # The owner who requires a second step must have given one.
-        raise ApiError("insufficient_aal")
-    access.require_proof(asked, organization)
-    counts = queries.count_members(latchkey.db, organization_id=organization.id)
-    return form_page("requirement", organization, problem, counts=counts)
+    step = shut_out.step_of_caller(organization, {"aal": "aal2"}, f"organizations/{slug}/requirement")
+    if step is None:
+        access.require_proof(asked, organization)
+    row = queries.list_without_factor(latchkey.db, organization_id=organization.id, **shut_out.first_names())
+    return form_page(
+        "requirement",
+        organization,
+        problem,
+        step=step,
+        counts=shut_out.counts_of(row),
+        names=shut_out.names_of(row),
+    )
+
+
+@blueprint.get("/account/organizations/<slug>/requirement/members")
+@showing(Level.AAL2)
+def list_without_factor(slug: str) -> Response:
+    organization, number = access.find_admitted(current_asked(), slug, OWNER), read_query(_PageQuery)["page"]
+    row = queries.list_without_factor(
+        latchkey.db, organization_id=organization.id, **shut_out.on_page(number)
+    )
+    return form_page(
+        "shut_out",
+        organization,
+        None,
+        act="requirement",
+        counts=shut_out.counts_of(row),
+        names=shut_out.names_of(row),
+        following=shut_out.following(row, number),
+    )
 
 
 @blueprint.post("/account/organizations/<slug>/requirement")
@@ -60,14 +91,34 @@ def submit_requirement(slug: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/end")
 @showing(Level.PROOF)
 def show_end(slug: str, problem: Problem | None = None) -> Response:
+    """Say what ends, and ask for the organization's name."""
     organization = access.find_admitted(current_asked(), slug, OWNER)
     access.require_proof(current_asked(), organization)
-    return form_page("end", organization, problem)
+    most = shut_out.MOST_MEMBERS
+    row = queries.count_what_ends(latchkey.db, organization_id=organization.id, most=most + 1)
+    return form_page(
+        "end",
+        organization,
+        problem,
+        typed=_typed_name(organization),
+        members=row.members,
+        is_more=row.members > most,
+        invitations=row.invitations,
+        providers=row.providers,
+    )
 
 
 @blueprint.post("/account/organizations/<slug>/end")
 @changing("change_organization", shown=show_end, level=Level.PROOF)
 def submit_end(slug: str) -> Response:
-    asked = current_asked()
-    lifecycle.end(asked, access.find(asked, slug), {})
+    asked, typed = current_asked(), read_form(_EndForm)["confirmation"]
+    organization = access.find_admitted(asked, slug, OWNER)
+    if not organizations.is_same_name(typed, _typed_name(organization)):
+        raise ApiError("validation_failed", "confirmation: must be the organization's name")
+    lifecycle.end(asked, organization, {})
     return redirect_to_own("account#organizations", "organization_ended")
+
+
+def _typed_name(organization: access.VisibleOrganization) -> str:
+    """Return the name that an owner types, as the page shows it: the short name if nobody sees the name."""
+    return whole_line(organization.name) or organization.slug

@@ -1,22 +1,21 @@
-"""Single sign-on of an organization on our pages: domains, providers, their test, and the requirement."""
+"""Single sign-on of an organization on our pages: domains, providers, and their test."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from flask import Blueprint, Response
-from markupsafe import Markup
 from marshmallow.validate import Length
 
 from auth.core.net.redirects import with_query
 from auth.core.providers.customers import host_of
 from auth.core.text.names import PREFIX
-from auth.extensions.organizations import access, domains, lifecycle, sign_in
+from auth.extensions.organizations import access, domains, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, hiding, notice, showing
 from auth.extensions.organizations.sign_in_routes import ORGANIZATION_PROVIDER_CHANGE, NewOrganizationProvider
 from auth.flows.admin import providers
 from auth.flows.sign_in.oauth import provider_named
-from auth.html.page import address, redirect_to_own
+from auth.html.page import addresses, redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
 from auth.html.providers import redirect_caller
 from auth.html.redirects import COMPANY, Destination
@@ -45,7 +44,6 @@ _ConnectForm = _ChangeForm.of(
     issuer=fields.TypedText(load_default=""),
     redirect_uri=fields.TypedText(load_default=""),
 )
-_RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
 _ACTS = ("test", "on", "off", "delete")
 
 
@@ -107,12 +105,7 @@ def _listed(provider: Mapping[str, Any]) -> dict[str, Any]:
     may_turn_on = organizations.may_turn_on(
         is_tested=provider.get("tried_at") is not None, is_own_session=is_own
     )
-    return {**provider, "may_turn_on": may_turn_on, "at": _at(provider["domains"])}
-
-
-def _at(names: Iterable[str]) -> Markup:
-    """Return the domains of a provider for a sentence."""
-    return Markup(", ").join(address(each) for each in names)
+    return {**provider, "may_turn_on": may_turn_on, "at": addresses(provider["domains"])}
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
@@ -128,8 +121,10 @@ def submit_domain(slug: str) -> Response:
 @hiding
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     asked = current_asked()
-    domains.prove(asked, access.find(asked, slug), domain)
-    return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_proved")
+    object = json.loads(domains.prove(asked, access.find(asked, slug), domain))
+    # The look-up that proves a domain is its first.
+    is_first = object["proved_at"] == object["checked_at"]
+    return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_proved" if is_first else "domain_checked")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
@@ -202,23 +197,6 @@ def submit_change(slug: str, provider: str) -> Response:
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_changed")
 
 
-@blueprint.get("/account/organizations/<slug>/sign-in/requirement")
-@showing(Level.PROOF)
-def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
-    organization = access.find_admitted(current_asked(), slug, OWNER)
-    access.require_proof(current_asked(), organization)
-    return form_page("own_requirement", organization, problem)
-
-
-@blueprint.post("/account/organizations/<slug>/sign-in/requirement")
-@changing("change_organization", shown=show_own_requirement, level=Level.PROOF)
-def submit_own_requirement(slug: str) -> Response:
-    asked, demands = current_asked(), read_form(_RequirementForm)["own_provider"] == "true"
-    lifecycle.change(asked, access.find(asked, slug), {"requires": {"own_provider": demands}})
-    done = "own_provider_required" if demands else "own_provider_lifted"
-    return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", done)
-
-
 @blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
 @showing(Level.PROOF)
 def show_act(slug: str, provider: str, act: str, problem: Problem | None = None) -> Response:
@@ -232,7 +210,7 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     organization = access.find_admitted(asked, slug, OWNER)
     object = sign_in.shown(asked, organization, provider)
     access.require_proof(asked, organization)
-    values = {"doing": act, "host": host_of(object["issuer"]), "at": _at(object["domains"])}
+    values = {"doing": act, "host": host_of(object["issuer"]), "at": addresses(object["domains"])}
     return form_page("provider_act", organization, problem, provider=object, **values)
 
 

@@ -50,11 +50,10 @@ def test_every_door_opens_to_owners_alone(service, ids, join, acme, bob, client,
     session = join(bob, acme, role) if role else bob.open_session(client)
     visitor = Visitor(service.app).with_session_of(bob)
     before = database.everything(*TABLES)
-    api, pages = (
-        doors(routes(service.app), "sign_in_routes"),
-        doors(page_routes(service.app), "pages.sign_in"),
-    )
-    assert (len(api), len(pages)) == (9, 14)
+    api = doors(routes(service.app), "sign_in_routes")
+    modules = ("pages.sign_in", "pages.own_requirement")
+    pages = [door for module in modules for door in doors(page_routes(service.app), module)]
+    assert (len(api), len(pages)) == (9, 15)
     for method, path in api:
         body = next((body for end, body in BODIES.items() if path.endswith(end)), None)
         options = {} if method == "get" or body is None else {"json": body}

@@ -1,0 +1,58 @@
+-- What a requirement or the end of an organization changes for its members. `most` bounds the members that are looked at.
+
+-- name: list_without_factor(organization_id uuid, most integer, page_size integer, page_offset bigint) -> row
+-- The members without a second factor or passkey, in the order in which they joined.
+WITH members AS MATERIALIZED (
+  SELECT m.user_id, m.created_at
+    FROM memberships AS m
+   WHERE m.organization_id = :organization_id
+   ORDER BY m.created_at, m.user_id
+   LIMIT :most
+), lacking AS MATERIALIZED (
+  SELECT m.user_id, m.created_at
+    FROM members AS m
+   WHERE NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = m.user_id AND f.verified_at IS NOT NULL)
+)
+SELECT (SELECT count(*) FROM members) AS members, (SELECT count(*) FROM lacking) AS lacking,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('user_id', u.id, 'name', name_of(u.user_metadata), 'email', u.email)
+                                  ORDER BY page.created_at, page.user_id), '[]')::text
+          FROM (SELECT * FROM lacking ORDER BY created_at, user_id LIMIT :page_size OFFSET :page_offset) AS page
+          JOIN users AS u ON u.id = page.user_id) AS listed;
+
+-- name: list_without_own_sign_in(organization_id uuid, most integer, page_size integer, page_offset bigint) -> row
+-- The members without an identity at the organization's provider of their address. `cause` is why the provider may
+-- not sign a member in, who comes first; null if it may.
+WITH members AS MATERIALIZED (
+  SELECT m.user_id, m.created_at
+    FROM memberships AS m
+   WHERE m.organization_id = :organization_id
+   ORDER BY m.created_at, m.user_id
+   LIMIT :most
+), lacking AS MATERIALIZED (
+  SELECT m.user_id, m.created_at, CASE WHEN u.role = 'admin' THEN 'administrator'
+                                       WHEN NOT u.email_proved THEN 'unproved'
+                                       WHEN p.id IS NULL THEN 'elsewhere' END AS cause
+    FROM members AS m
+    JOIN users AS u ON u.id = m.user_id
+    LEFT JOIN identity_provider_domains AS d ON u.email_proved AND d.domain = split_part(u.email, '@', 2)
+    LEFT JOIN identity_providers AS p ON p.id = d.provider_id AND p.organization_id = :organization_id AND p.is_on
+   WHERE u.role = 'admin' OR p.id IS NULL
+      OR NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p))
+)
+SELECT (SELECT count(*) FROM members) AS members, (SELECT count(*) FROM lacking) AS lacking,
+       (SELECT count(*) FROM lacking WHERE cause IS NOT NULL) AS unable,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('user_id', u.id, 'name', name_of(u.user_metadata), 'email', u.email,
+                                                     'cause', page.cause)
+                                  ORDER BY page.cause IS NULL, page.created_at, page.user_id), '[]')::text
+          FROM (SELECT * FROM lacking
+                 ORDER BY cause IS NULL, created_at, user_id
+                 LIMIT :page_size OFFSET :page_offset) AS page
+          JOIN users AS u ON u.id = page.user_id) AS listed;
+
+-- name: count_what_ends(organization_id uuid, most integer) -> row
+SELECT (SELECT count(*)
+          FROM (SELECT FROM memberships AS m WHERE m.organization_id = :organization_id LIMIT :most) AS members) AS members,
+       (SELECT count(*)
+          FROM organization_invitations AS i
+         WHERE i.organization_id = :organization_id AND i.expires_at > now()) AS invitations,
+       (SELECT count(*) FROM identity_providers AS p WHERE p.organization_id = :organization_id) AS providers;
