@@ -170,7 +170,7 @@ def admit_session(
     role: str,
     requires: object,
 ) -> None:
-    """Refuse a session in which a membership does not count. A page leads to what the organization asks for."""
+    """Refuse a session in which a membership does not count. Its page leads to what is needed."""
     membership = membership_of({"id": organization.id, "role": role, "requires": requires})
     refusal = organizations.refusal_of_session(membership, aal or "", asked.caller.providers)
     needs_sign_in = refusal == "organization_sign_in_needed"

@@ -73,6 +73,7 @@ NOT_SHOWN = (
     ),
     r"forms\.listed",
     r"organizations\.(unnamed|more)",
+    r"organization_settings\.(all|no_step_here|cause_(unproved|administrator))",
     # Sign-up is closed.
     r"invitation\.new_here",
 )
@@ -206,6 +207,12 @@ def by_own_provider(page_client, database, company, names):
     names.texts["_latchkey.example.com"] = f"latchkey={token}"
     page_client.press("sign-in/domains/example.com")
     page_client.shows("domain, proved", "The domain has been verified.")
+    page_client.press("sign-in/domains/example.com")
+    page_client.shows("domain, checked again", "Checked just now. The record is there.")
+    record = names.texts.pop("_latchkey.example.com")
+    page_client.press("sign-in/domains/example.com")
+    page_client.shows("domain, without its record", "stays verified for now")
+    names.texts["_latchkey.example.com"] = record
     page_client.visit(f"{path}/new/other")
     client = {"client_id": provider.client_id, "client_secret": provider.client_secret}
     page_client.press("sign-in/new/other", issuer=provider.url, **client)
@@ -243,8 +250,9 @@ def by_own_provider(page_client, database, company, names):
         "INSERT INTO identity_provider_domains SELECT domain, %(id)s FROM organization_domains", id=id
     )
     page_client.visit(f"{path}/requirement")
+    page_client.shows("require the own sign-in", "All members can sign in this way.")
     page_client.press("sign-in/requirement")
-    page_client.shows("own sign-in, required", "Members need it for access.")
+    page_client.shows("own sign-in, required", "Required for all members.")
     page_client.visit(f"{path}/requirement")
     page_client.shows("lift the own sign-in", "Members will have access however they sign in.")
     database.run(
@@ -253,6 +261,8 @@ def by_own_provider(page_client, database, company, names):
         " WHERE u.email = 'bob@example.com';"
         " UPDATE organization_domains SET missing_since = now()"
     )
+    page_client.visit("/account/organizations/acme/end")
+    page_client.shows("delete an organization, its sign-in", "members whom it signed in are signed out")
     page_client.visit(path)
     page_client.shows("domain, missing", "The record is missing.")
     for action, sentence in (

@@ -150,7 +150,7 @@ def test_page_names_those_whom_the_requirement_shuts_out_and_nobody_else(
     # A provider of the organization that is off, and one of another.
     off = sign_in.connect(customers.globex, domains=[]).json["id"]
     database.run("INSERT INTO identity_provider_domains VALUES ('off.example', %(off)s)", off=off)
-    database.run("INSERT INTO organizations (slug, name) VALUES ('globex', 'Globex')")
+    database.run("INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'globex', 'Globex')")
     database.run(
         """INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled, is_on,
                                            organization_id)
