@@ -198,6 +198,23 @@ def test_session_is_refused(sentence, providers, aal, opened_by, refusal):
 
 
 @cases(
+    ("typed", "name", "is_same"),
+    [
+        ("Acme", "Acme", True),
+        (" acme  inc. ", "Acme Inc.", True),
+        ("Mu\u0308ller", "M\u00fcller", True),
+        ("STRASSE", "Stra\u00dfe", True),
+        ("\uff21cme", "Acme", True),
+        ("", "Acme", False),
+        ("Acm", "Acme", False),
+        ("Acme Inc.", "Acme", False),
+    ],
+)
+def test_name_is_typed_in_any_case_normal_form_and_spacing(typed, name, is_same):
+    assert organizations.is_same_name(typed, name) is is_same
+
+
+@cases(
     ("records", "is_proof"),
     [
         (["latchkey=t0"], True),

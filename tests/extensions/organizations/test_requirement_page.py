@@ -56,7 +56,7 @@ def test_owner_reads_who_lacks_a_second_step_and_what_happens_to_them(raised, cr
     crowd(1)
     text = words(raised.visit(PAGE))
     for sentence in (
-        "Require two-step verification at Acme ?",
+        "Require two\u2011step verification at Acme ?",
         "1 of 2 members doesn’t have a second step yet.",
         "They lose access to Acme at once, until they add one. Their accounts stay.",
         f"Their account page says: “ {ASKS}”",

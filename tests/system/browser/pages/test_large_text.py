@@ -69,7 +69,9 @@ def test_pages_of_an_organization_fit_a_phone_at_twice_the_size(page, origin, al
     database.run(_INITECH)
     page.speak(language)
     page.resize(375, 740)
-    for path in ("account", "account/organizations/initech", "account/organizations/initech/sign-in"):
+    initech = "account/organizations/initech"
+    own_pages = [f"{initech}/{each}" for each in ("sign-in", "requirement", "sign-in/requirement", "end")]
+    for path in ("account", initech, *own_pages):
         page.open(f"{origin}/{path}")
         page.run(_LARGE)
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), path

@@ -65,7 +65,7 @@ def test_organization_that_requires_a_second_step_asks_its_member_for_it(page, o
     page.wait_for("Members 2")
     page.click("Require Two-step verification")
     page.wait_for("You need a second step yourself before you can require it of others.")
-    page.click("Complete the second step")
+    page.click("Set up a second step")
     set_up_app(page)
     page.wait_for("1 of 2 members doesn’t have a second step yet.")
     page.click("Require")
