@@ -126,17 +126,40 @@ def test_domain_is_understood_as_people_type_it(sign_in, owner, acme, typed):
     assert [each["domain"] for each in owner.get(f"{acme}/domains").json["domains"]] == ["acme.example"]
 
 
-def test_check_of_a_verified_domain_says_so_while_its_record_is_there(sign_in, names, browse, alice):
-    assert sign_in.prove(DOMAIN).status_code == 200
-    visitor, path = browse(alice), f"{PATH[1:]}/sign-in"
-    visitor.visit(f"/{path}")
-    page = visitor.press(f"{path}/domains/{DOMAIN}")
-    assert (page.status, "The domain has been verified." in words(page)) == (200, True)
+@pytest.mark.parametrize(("is_proved", "place"), [(True, "gone"), (True, "other"), (False, "gone")])
+def test_check_of_a_verified_domain_says_what_is_there_now(
+    sign_in, names, alice, browse, database, is_proved, place
+):
+    record = sign_in.name(DOMAIN)
+    visitor, page = browse(alice), f"{PATH}/sign-in"
+    if is_proved:
+        assert sign_in.prove(DOMAIN).status_code == 200
+        database.run("UPDATE organization_domains SET checked_at = now() - interval '3 hours'")
+        assert "example.com is verified Record looked up 3 hours ago" in words(visitor.visit(page))
+        visitor.press(f"domains/{DOMAIN}")
+        assert "Checked just now. The record is there." in words(visitor.page)
+        assert "example.com is verified Record looked up just now" in words(visitor.page)
+        assert visitor.page.status == 200
+    before = database.everything("organization_domains")
     names.texts.clear()
-    page = visitor.press(f"{path}/domains/{DOMAIN}")
-    assert page.status == 422
-    assert f"There’s no TXT record at _latchkey.{DOMAIN} yet." in words(page)
-    assert "isn’t verified" not in words(page)
+    if place == "other":
+        names.texts[record["name"]] = "something else"
+    visitor.visit(page)
+    text = words(visitor.press(f"domains/{DOMAIN}"))
+    assert visitor.page.status == 422
+    stays = (
+        "example.com stays verified for now. If the record is missing for fourteen days, you lose the domain."
+    )
+    if is_proved:
+        there = f"There’s no TXT record at _latchkey.{DOMAIN} any more. Add it again."
+        other = f"The TXT record at _latchkey.{DOMAIN} has another value. Replace it with the value below."
+        assert f"{there if place == 'gone' else other} {stays}" in " ".join(text.split())
+        assert record["value"] in text
+        assert "isn’t verified" not in text
+    else:
+        assert "There’s no TXT record at" in text
+        assert stays not in text
+    assert database.everything("organization_domains") == before
 
 
 def test_second_customer_gets_a_conflict_even_with_the_record(sign_in, rival, client, service_role):

@@ -70,7 +70,7 @@ def test_owner_reads_in_the_log_who_changed_the_own_sign_in(
 class TestNotices:
     """What owners are mailed about a provider that others change."""
 
-    OFF, CHANGED = "was turned off. Nobody can sign in with it.", "has a new or changed provider"
+    OFF, CHANGED = "was turned off. Nobody can sign in with it.", "has a new or changed identity provider"
 
     @pytest.fixture
     def new_mails(self, provider, acme, join, alice, bob, database, mailbox):

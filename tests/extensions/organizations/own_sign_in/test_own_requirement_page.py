@@ -188,39 +188,3 @@ def test_page_names_those_whom_the_requirement_shuts_out_and_nobody_else(
                 "UPDATE sessions SET amr = %(amr)s WHERE user_id = %(id)s", amr=json.dumps(amr), id=id
             )
             assert "asks you to sign in" not in words(visitor.visit("/account"))
-
-
-@pytest.mark.parametrize(("is_proved", "place"), [(True, "gone"), (True, "other"), (False, "gone")])
-def test_check_of_a_verified_domain_says_what_is_there_now(
-    sign_in, names, alice, browse, database, is_proved, place
-):
-    record = sign_in.name(DOMAIN)
-    visitor, page = browse(alice), f"{PATH}/sign-in"
-    if is_proved:
-        assert sign_in.prove(DOMAIN).status_code == 200
-        database.run("UPDATE organization_domains SET checked_at = now() - interval '3 hours'")
-        assert "example.com is verified Record looked up 3 hours ago" in words(visitor.visit(page))
-        visitor.press(f"domains/{DOMAIN}")
-        assert "Checked just now. The record is there." in words(visitor.page)
-        assert "example.com is verified Record looked up just now" in words(visitor.page)
-        assert visitor.page.status == 200
-    before = database.everything("organization_domains")
-    names.texts.clear()
-    if place == "other":
-        names.texts[record["name"]] = "something else"
-    visitor.visit(page)
-    text = words(visitor.press(f"domains/{DOMAIN}"))
-    assert visitor.page.status == 422
-    stays = (
-        "example.com stays verified for now. If the record is missing for fourteen days, you lose the domain."
-    )
-    if is_proved:
-        there = f"There’s no TXT record at _latchkey.{DOMAIN} any more. Add it again."
-        other = f"The TXT record at _latchkey.{DOMAIN} has another value. Replace it with the value below."
-        assert f"{there if place == 'gone' else other} {stays}" in " ".join(text.split())
-        assert record["value"] in text
-        assert "isn’t verified" not in text
-    else:
-        assert "There’s no TXT record at" in text
-        assert stays not in text
-    assert database.everything("organization_domains") == before
