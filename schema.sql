@@ -790,6 +790,9 @@ CREATE TABLE organizations (
 CREATE INDEX organizations_created_at ON organizations (created_at, id);
 CREATE INDEX organizations_ended_at ON organizations (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX organizations_founded_by ON organizations (founded_by) WHERE ended_at IS NULL;
+-- The expression is that of words_of_organization.
+CREATE INDEX organizations_names ON organizations USING gin (
+  to_tsvector('simple', translate(name, '@._+-/’', '       '))) WITH (fastupdate = off);
 ALTER TABLE oauth_clients ADD CONSTRAINT oauth_clients_organization_id_fkey FOREIGN KEY (organization_id)
   REFERENCES organizations;
 

@@ -34,40 +34,125 @@ SELECT caller.*, memberships.member AS memberships,
   JOIN users AS u ON u.id = :caller_id
  CROSS JOIN memberships_of(:caller_id, true) AS memberships;
 
--- name: list_organizations(search text, page_size integer, page_offset bigint) -> row
-WITH matches AS (
-  SELECT o
-    FROM organizations AS o
-   WHERE o.ended_at IS NULL
-     AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
-          OR strpos(lower(o.name), lower(:search)) > 0)
-)
-SELECT (SELECT count(*) FROM matches) AS total,
-       (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_object(
-                          'members', (SELECT count(*) FROM memberships AS m WHERE m.organization_id = (page.o).id))
-                          ORDER BY (page.o).created_at DESC, (page.o).id DESC), '[]')::text
-          FROM (SELECT o
-                  FROM matches
-                 ORDER BY (o).created_at DESC, (o).id DESC
-                 LIMIT :page_size OFFSET :page_offset) AS page) AS organizations;
+-- name: sample_organizations(id uuid, q text, most integer) -> row
+-- How many of the first organizations a search finds; ids are random.
+SELECT count(*) AS matches
+  FROM (SELECT * FROM organizations ORDER BY id LIMIT :most) AS o
+ WHERE organization_is_listed(o, :id, :q);
 
--- name: list_members(organization_id uuid, q text, with_addresses boolean, page_size integer, page_offset bigint) -> row
-WITH matches AS (
-  SELECT m.user_id, m.role, m.added_by, m.created_at
-    FROM memberships AS m
-    JOIN users AS u ON u.id = m.user_id
-   WHERE m.organization_id = :organization_id AND is_listed(u, NULL, NULL, :q)
+-- name: list_organizations(id uuid, q text, page_size integer, page_offset bigint, most integer, most_members integer) -> row
+-- Reads organizations in their order until the page is full, and others until it has counted `most`. Postgres expects that
+-- `coalesce` finds many organizations, and uses no index of names.
+SELECT (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_object('members', counted.members)
+                                  ORDER BY (page.o).created_at DESC, (page.o).id DESC), '[]')::text
+          FROM (SELECT o
+                  FROM organizations AS o
+                 WHERE o.ended_at IS NULL AND (:q IS NULL OR coalesce(organization_is_listed(o, :id, :q), false))
+                 ORDER BY o.created_at DESC, o.id DESC
+                 LIMIT :page_size OFFSET :page_offset) AS page
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS members
+                 FROM (SELECT FROM memberships AS m WHERE m.organization_id = (page.o).id LIMIT :most_members) AS first
+              ) AS counted) AS organizations,
+       (SELECT count(*)
+          FROM (SELECT
+                  FROM organizations AS o
+                 WHERE o.ended_at IS NULL AND (:q IS NULL OR coalesce(organization_is_listed(o, :id, :q), false))
+                 LIMIT :most) AS counted) AS total;
+
+-- name: find_organizations(id uuid, q text, page_size integer, page_offset bigint, most integer, most_members integer) -> row
+-- Collects up to `most` organizations that the indexes find, and sorts them.
+WITH matches AS MATERIALIZED (
+  SELECT o.id, o.created_at
+    FROM organizations AS o
+   WHERE o.ended_at IS NULL AND organization_is_listed(o, :id, :q)
+   LIMIT :most
 )
-SELECT (SELECT count(*) FROM matches) AS total,
-       (SELECT coalesce(jsonb_agg(
-                 jsonb_build_object('user_id', m.user_id, 'name', name_of(u.user_metadata), 'role', m.role)
-                 || CASE WHEN :with_addresses THEN jsonb_build_object(
-                      'email', u.email, 'added_by', m.added_by, 'created_at', iso_8601(m.created_at),
-                      'has_second_factor', own.oldest IS NOT NULL) ELSE '{}' END
-                 ORDER BY m.created_at, m.user_id), '[]')::text
-          FROM (SELECT * FROM matches ORDER BY created_at, user_id LIMIT :page_size OFFSET :page_offset) AS m
+SELECT (SELECT coalesce(jsonb_agg(organization_object(o) || jsonb_build_object('members', counted.members)
+                                  ORDER BY o.created_at DESC, o.id DESC), '[]')::text
+          FROM (SELECT id
+                  FROM matches
+                 ORDER BY created_at DESC, id DESC
+                 LIMIT :page_size OFFSET :page_offset) AS page
+          JOIN organizations AS o ON o.id = page.id
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS members
+                 FROM (SELECT FROM memberships AS m WHERE m.organization_id = o.id LIMIT :most_members) AS first
+              ) AS counted) AS organizations,
+       (SELECT count(*) FROM matches) AS total;
+
+-- name: sample_members(organization_id uuid, q text, with_addresses boolean, few integer, most integer) -> row (matches?)
+-- How many of `most` members a search finds: the least of the four quarters of the organization's time. Null for an
+-- organization with up to `few` members.
+SELECT CASE WHEN has_more_members(:organization_id, :few)
+       THEN (SELECT min(quarter.matches)
+               FROM (SELECT min(created_at) AS first, max(created_at) AS last
+                       FROM memberships
+                      WHERE organization_id = :organization_id) AS span
+              CROSS JOIN generate_series(0, 3) AS number
+              CROSS JOIN LATERAL (
+                    SELECT count(*) FILTER (WHERE (SELECT member_is_listed(u, :q, :with_addresses)
+                                                     FROM users AS u
+                                                    WHERE u.id = m.user_id)) AS matches
+                      FROM (SELECT user_id
+                              FROM memberships
+                             WHERE organization_id = :organization_id
+                               AND created_at >= span.first + (span.last - span.first) / 4 * number
+                             ORDER BY created_at, user_id
+                             LIMIT :most) AS m) AS quarter)
+       END AS matches;
+
+-- name: list_members(organization_id uuid, q text, with_addresses boolean, page_size integer, page_offset bigint,
+--                    most bigint) -> row
+-- Reads members in their order until `most` match. As a subquery in a condition, users are read by their ids, one by one.
+WITH matches AS MATERIALIZED (
+  SELECT m.user_id, m.created_at
+    FROM memberships AS m
+   WHERE m.organization_id = :organization_id
+     AND (:q IS NULL OR (SELECT member_is_listed(u, :q, :with_addresses) FROM users AS u WHERE u.id = m.user_id))
+   ORDER BY m.created_at, m.user_id
+   LIMIT :most
+)
+SELECT (SELECT coalesce(jsonb_agg(member_object(m, u, own.oldest IS NOT NULL, :with_addresses)
+                                  ORDER BY m.created_at, m.user_id), '[]')::text
+          FROM (SELECT user_id
+                  FROM matches
+                 ORDER BY created_at, user_id
+                 LIMIT :page_size OFFSET :page_offset) AS page
+          JOIN memberships AS m ON m.user_id = page.user_id AND m.organization_id = :organization_id
           JOIN users AS u ON u.id = m.user_id
-         CROSS JOIN factors_of(u.id) AS own) AS members;
+         CROSS JOIN factors_of(u.id) AS own) AS members,
+       (SELECT count(*) FROM matches) AS total;
+
+-- name: find_members(organization_id uuid, q text, with_addresses boolean, page_size integer, page_offset bigint,
+--                    most integer) -> row
+-- Collects users that the index of words finds, and sorts those who are members. Collects `most`, or all for an organization
+-- with more members. The subquery with OFFSET looks up memberships one by one.
+WITH found AS MATERIALIZED (
+  SELECT u.id, :with_addresses OR has_name(u, :q) AS is_match
+    FROM users AS u
+   WHERE words_of(u) @@ query_of(:q)
+   LIMIT CASE WHEN NOT has_more_members(:organization_id, :most) THEN :most END
+), matches AS MATERIALIZED (
+  SELECT m.user_id, m.created_at
+    FROM found
+   CROSS JOIN LATERAL (
+         SELECT user_id, created_at
+           FROM memberships
+          WHERE user_id = found.id AND organization_id = :organization_id
+         OFFSET 0) AS m
+   WHERE found.is_match
+)
+SELECT (SELECT coalesce(jsonb_agg(member_object(m, u, own.oldest IS NOT NULL, :with_addresses)
+                                  ORDER BY m.created_at, m.user_id), '[]')::text
+          FROM (SELECT user_id
+                  FROM matches
+                 ORDER BY created_at, user_id
+                 LIMIT :page_size OFFSET :page_offset) AS page
+          JOIN memberships AS m ON m.user_id = page.user_id AND m.organization_id = :organization_id
+          JOIN users AS u ON u.id = m.user_id
+         CROSS JOIN factors_of(u.id) AS own) AS members,
+       (SELECT count(*) FROM matches) AS total, (SELECT count(*) FROM found) AS collected;
 
 -- name: list_invitations(organization_id uuid) -> row
 SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id), '[]')::text AS invitations
@@ -129,15 +214,18 @@ SELECT m.organization_id AS id, m.added_by, m.created_at, clock_timestamp() AS n
  ORDER BY o.slug;
 
 -- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (email?, role?, actor_role?)
--- `role` is the user's, and `other_owners` counts the other owners who can sign in.
+-- `role` is the user's, `members` ends at 2, and `other_owners` is 1 if another owner can sign in.
 SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, o.next_provider_id, requirement_of(o) AS requires, providers_of(o) AS providers,
        u.email, m.role, actor.role AS actor_role,
-       (SELECT count(*) FROM memberships AS member WHERE member.organization_id = o.id) AS members,
        (SELECT count(*)
-          FROM memberships AS other
-          JOIN users ON users.id = other.user_id
-         WHERE other.organization_id = o.id AND other.role = 'owner' AND other.user_id IS DISTINCT FROM :user_id
-           AND NOT is_banned(users)) AS other_owners,
+          FROM (SELECT FROM memberships AS member WHERE member.organization_id = o.id LIMIT 2) AS first) AS members,
+       (SELECT count(*)
+          FROM (SELECT
+                  FROM memberships AS other
+                  JOIN users ON users.id = other.user_id
+                 WHERE other.organization_id = o.id AND other.role = 'owner' AND other.user_id IS DISTINCT FROM :user_id
+                   AND NOT is_banned(users)
+                 LIMIT 1) AS first) AS other_owners,
        (SELECT count(*)
           FROM organization_invitations AS i
          WHERE i.organization_id = o.id AND i.expires_at > clock_timestamp()) AS invitations,
@@ -386,12 +474,21 @@ SELECT ARRAY(SELECT m.role FROM memberships AS m WHERE m.organization_id = :orga
              SELECT i.role FROM organization_invitations AS i WHERE i.organization_id = :organization_id
               ORDER BY role) AS roles;
 
--- name: count_members(organization_id uuid) -> row
--- Counts the members, and those without a second factor or passkey.
+-- name: count_all_members(organization_id uuid) -> row
+SELECT count(*) AS total FROM memberships WHERE organization_id = :organization_id;
+
+-- name: count_organizations() -> row
+SELECT count(*) AS total FROM organizations WHERE ended_at IS NULL;
+
+-- name: count_members(organization_id uuid, most integer) -> row
+-- Counts the first `most` members, and those of them without a second factor or passkey.
 SELECT count(*) AS members, count(*) FILTER (WHERE own.oldest IS NULL) AS without_factor
-  FROM memberships AS m
- CROSS JOIN factors_of(m.user_id) AS own
- WHERE m.organization_id = :organization_id;
+  FROM (SELECT user_id
+          FROM memberships
+         WHERE organization_id = :organization_id
+         ORDER BY created_at, user_id
+         LIMIT :most) AS m
+ CROSS JOIN factors_of(m.user_id) AS own;
 
 -- name: list_all_memberships() -> rows
 SELECT concat_ws(' ', m.organization_id, m.user_id) AS id,

@@ -1964,17 +1964,40 @@ class SelectOwnOrganizations(NamedTuple):
 
 def select_own_organizations(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectOwnOrganizations | None: ...
 
-class ListOrganizations(NamedTuple):
-    total: int
-    organizations: str
+class SampleOrganizations(NamedTuple):
+    matches: int
 
-def list_organizations(on: Runner, /, *, search: str | None, page_size: int | None, page_offset: int | None) -> ListOrganizations: ...
+def sample_organizations(on: Runner, /, *, id: str | None, q: str | None, most: int | None) -> SampleOrganizations: ...
+
+class ListOrganizations(NamedTuple):
+    organizations: str
+    total: int
+
+def list_organizations(on: Runner, /, *, id: str | None, q: str | None, page_size: int | None, page_offset: int | None, most: int | None, most_members: int | None) -> ListOrganizations: ...
+
+class FindOrganizations(NamedTuple):
+    organizations: str
+    total: int
+
+def find_organizations(on: Runner, /, *, id: str | None, q: str | None, page_size: int | None, page_offset: int | None, most: int | None, most_members: int | None) -> FindOrganizations: ...
+
+class SampleMembers(NamedTuple):
+    matches: int | None
+
+def sample_members(on: Runner, /, *, organization_id: str | None, q: str | None, with_addresses: bool | None, few: int | None, most: int | None) -> SampleMembers: ...
 
 class ListMembers(NamedTuple):
-    total: int
     members: str
+    total: int
 
-def list_members(on: Runner, /, *, organization_id: str | None, q: str | None, with_addresses: bool | None, page_size: int | None, page_offset: int | None) -> ListMembers: ...
+def list_members(on: Runner, /, *, organization_id: str | None, q: str | None, with_addresses: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListMembers: ...
+
+class FindMembers(NamedTuple):
+    members: str
+    total: int
+    collected: int
+
+def find_members(on: Runner, /, *, organization_id: str | None, q: str | None, with_addresses: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> FindMembers: ...
 
 class ListInvitations(NamedTuple):
     invitations: str
@@ -2133,11 +2156,21 @@ class SelectRoles(NamedTuple):
 
 def select_roles(on: Runner, /, *, organization_id: str | None) -> SelectRoles: ...
 
+class CountAllMembers(NamedTuple):
+    total: int
+
+def count_all_members(on: Runner, /, *, organization_id: str | None) -> CountAllMembers: ...
+
+class CountOrganizations(NamedTuple):
+    total: int
+
+def count_organizations(on: Runner, /) -> CountOrganizations: ...
+
 class CountMembers(NamedTuple):
     members: int
     without_factor: int
 
-def count_members(on: Runner, /, *, organization_id: str | None) -> CountMembers: ...
+def count_members(on: Runner, /, *, organization_id: str | None, most: int | None) -> CountMembers: ...
 
 class ListAllMemberships(NamedTuple):
     id: str

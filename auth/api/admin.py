@@ -1,5 +1,3 @@
-import functools
-import time
 from typing import Any
 
 from flask import Blueprint, Response, json, jsonify
@@ -8,7 +6,7 @@ from marshmallow.fields import Nested
 
 from auth.core import json_bodies
 from auth.core.json_bodies import JsonObject
-from auth.flows import failure_counts, organizations
+from auth.flows import failure_counts, organizations, totals
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
@@ -25,9 +23,6 @@ from sql import queries
 
 blueprint = Blueprint("admin", __name__)
 
-# A larger total is cached for `_TOTAL_AGE` seconds.
-_EXACT_TOTAL = 1_000
-_TOTAL_AGE = 10
 _CHANGES = ("email_change", "email_change_current", "email_change_new")
 _LINKS = ("signup", "magiclink", "recovery", "invite", *_CHANGES)
 _InviteOptions = schemas.AdminInput.of(captcha_token=fields.Text(), data=fields.Metadata(load_default=dict))
@@ -110,16 +105,9 @@ def list_users() -> Response:
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
-    row = searches.list_users(latchkey.db, filters, most=_EXACT_TOTAL, **order, **bounds(query))
-    total = row.total
-    if total == _EXACT_TOTAL:
-        total = _large_total(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
+    row = searches.list_users(latchkey.db, filters, most=totals.EXACT, **order, **bounds(query))
+    total = totals.total_of(row.total, searches.count_users, latchkey.db, tuple(filters.items()))
     return paginated(row.users, total, query)
-
-
-@functools.lru_cache(maxsize=64)
-def _large_total(filters: tuple[tuple[str, object], ...], _period: int) -> int:
-    return searches.count_users(latchkey.db, dict(filters))
 
 
 @blueprint.get("/admin/users/<user_id>")

@@ -1,13 +1,15 @@
 """The plan of a named statement: the indexes that it uses, its sequential scans, and the statistics behind both."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import psycopg2
+from psycopg2.extras import NamedTupleCursor
 
 import sql
-from sql.pool import connect
+from sql import Call, Database
+from sql.pool import Connection, connect
 
 STATEMENTS = sql.load_statements()
 # Postgres may choose a generic plan after five executions of a statement.
@@ -92,3 +94,36 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for child in plan.get("Plans", ()):
         yield from _nodes(child)
+
+
+_ROWS_OF_SCAN = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
+
+
+class Recorded(Database):
+    """A database that remembers its statements, with their parameters."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.calls: list[Call] = []
+
+    def _execute(
+        self, connection: Connection, *calls: Call, before: str = "", after: str = ""
+    ) -> NamedTupleCursor:
+        self.calls += calls
+        return super()._execute(connection, *calls, before=before, after=after)
+
+
+def rows_read(url: str, calls: Iterable[Call]) -> int:
+    """Run statements again, planned with their values, and return how many rows of tables and indexes they read."""
+    total = 0
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        for name, parameters in calls:
+            cursor.execute(
+                f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {STATEMENTS[name].direct}", parameters
+            )
+            ((explanation,),) = cursor.fetchall()
+            for node in _nodes(explanation[0]["Plan"]):
+                if "Relation Name" in node:
+                    rows = sum(node.get(key, 0) for key in _ROWS_OF_SCAN)
+                    total += node["Actual Loops"] * rows
+    return round(total)

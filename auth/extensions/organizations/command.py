@@ -14,6 +14,7 @@ from auth.cli import (
     found_user,
     json_option,
     printable,
+    prints_json,
     show,
     yes_option,
 )
@@ -41,7 +42,10 @@ def command() -> None:
     """Manage organizations and their members, as in the console. ORGANIZATION is an ID or a short name."""
 
 
-_PAGE = 100
+# Members that `show` prints.
+_FIRST = 100
+# A later page reads all rows before it, so there are few of them.
+_PAGE = 10_000
 _organization = click.argument("name", metavar="ORGANIZATION")
 _subject = click.argument("subject")
 _role = click.option(
@@ -80,7 +84,7 @@ def create(name: str, slug: str | None, owner: str | None) -> None:
 @click.option(
     "--search",
     metavar="TEXT",
-    help="Only those whose name contains TEXT, or whose short name starts with it.",
+    help="Only those of whose name TEXT begins a word, or whose short name it begins.",
 )
 @json_option
 def list_command(search: str | None) -> None:
@@ -90,9 +94,14 @@ def list_command(search: str | None) -> None:
     Example: latchkey organizations list --search acme
     """
     with as_operator() as asked:
-        listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
-        for each in _pages(lambda offset: listed(page_offset=offset).organizations):
-            columns = [each["id"], each["slug"], printable(each["name"]), counted(each["members"], "member")]
+        page_of = partial(lists.organizations, asked.db, q=search, page_size=_PAGE)
+        for each in _pages(lambda offset: page_of(page_offset=offset).organizations):
+            columns = [
+                each["id"],
+                each["slug"],
+                printable(each["name"]),
+                lists.number_of_members(each["members"]),
+            ]
             demanded = states.of_requirement(each["requires"])
             columns += [f"requires {demanded}"] if demanded != "nothing" else []
             show(each, "  ".join(columns))
@@ -102,7 +111,9 @@ def list_command(search: str | None) -> None:
 @_organization
 @json_option
 def show_command(name: str) -> None:
-    """Show ORGANIZATION with its members, open invitations, domains and providers.
+    """Show ORGANIZATION with its first hundred members, open invitations, domains and providers.
+
+    With --json, with all members.
 
     \b
     Example: latchkey organizations show acme
@@ -110,13 +121,19 @@ def show_command(name: str) -> None:
     with as_operator() as asked:
         organization = access.find(asked, name)
         id, object = organization.id, json.loads(organization.object)
-        listed = partial(lists.members, asked.db, id, q=None, with_addresses=True)
-        joined = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
+        page_of = partial(lists.members, asked.db, id, q=None, with_addresses=True)
+        if prints_json():
+            joined = list(_pages(lambda offset: page_of(page_size=_PAGE, page_offset=offset).members))
+            more = 0
+        else:
+            first = page_of(page_size=_FIRST, page_offset=0)
+            joined = json.loads(first.members)
+            more = first.total - len(joined)
         invited = json.loads(queries.list_invitations(asked.db, organization_id=id).invitations)
         lines = _lines_of(object)
-        for each in joined:
-            step = "" if each["has_second_factor"] else "  no second factor"
-            lines.append(f"member: {each['user_id']}  {each['email'] or 'no email'}  {each['role']}{step}")
+        lines += [f"member: {_line_of_member(each)}" for each in joined]
+        if more > 0:
+            lines.append(f"{counted(more, 'more member')}: latchkey organizations members {object['slug']}")
         lines += [
             f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}" for each in invited
         ]
@@ -129,6 +146,25 @@ def show_command(name: str) -> None:
         ]
         parts = {"members": joined, "invitations": invited, "domains": domains, "providers": providers}
         show(object | parts, *lines)
+
+
+@command.command("members")
+@_organization
+@click.option(
+    "--search", metavar="TEXT", help="Only those of whose name or email each word of TEXT begins a word."
+)
+@json_option
+def members_command(name: str, search: str | None) -> None:
+    """List the members of ORGANIZATION, in the order in which they joined.
+
+    \b
+    Example: latchkey organizations members acme --search smith
+    """
+    with as_operator() as asked:
+        organization = access.find(asked, name)
+        page_of = partial(lists.members, asked.db, organization.id, q=search, with_addresses=True)
+        for each in _pages(lambda offset: page_of(page_size=_PAGE, page_offset=offset).members):
+            show(each, _line_of_member(each))
 
 
 @command.command("add")
@@ -292,6 +328,13 @@ def _lines_of(organization: Mapping[str, Any]) -> list[str]:
     lines = {"name": organization["name"], "short name": organization["slug"], "id": organization["id"]}
     lines["requires"] = states.of_requirement(organization["requires"])
     return [f"{name}: {printable(value)}" for name, value in lines.items()]
+
+
+def _line_of_member(member: Mapping[str, Any]) -> str:
+    columns = [member["user_id"], member["email"] or "no email", member["role"]]
+    columns += [] if member["has_second_factor"] else ["no second factor"]
+    columns += [printable(member["name"])] if member["name"] else []
+    return "  ".join(columns)
 
 
 def _pages(page_of: Callable[[int], str]) -> Iterator[dict[str, Any]]:

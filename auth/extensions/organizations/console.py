@@ -55,10 +55,11 @@ def show_organizations() -> Response:
     """Show the organizations, newest first."""
     query = read_query(_ListQuery)
     place = bounds({"page": query["page"], "per_page": MOST})
-    row = queries.list_organizations(latchkey.db, search=query["search"] or None, **place)
+    row = lists.organizations(latchkey.db, q=query["search"], **place)
     return console_page(
         "organizations.html",
         rows=json.loads(row.organizations),
+        most_members=lists.MOST_MEMBERS,
         total=row.total,
         **_paging(query["page"], row.total),
         notice=notice_of(_MAKING | _ACTS),
@@ -74,6 +75,7 @@ def show_organization(organization_id: str) -> Response:
     return console_page(
         "organization.html",
         organization=subject.row,
+        most_members=lists.MOST_MEMBERS,
         members=json.loads(listed.members),
         total=listed.total,
         invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
@@ -116,7 +118,7 @@ def _found(organization_id: str) -> Subject:
     id = canonical_id(organization_id, "organization_not_found")
     row = access.find_row(current_asked(), id)
     used = queries.select_roles(latchkey.db, organization_id=id).roles
-    counts = queries.count_members(latchkey.db, organization_id=id)
+    counts = queries.count_members(latchkey.db, organization_id=id, most=lists.MOST_MEMBERS)
     organization = SimpleNamespace(
         **json.loads(row.organization_object),
         app_metadata=row.app_metadata,
@@ -125,6 +127,21 @@ def _found(organization_id: str) -> Subject:
         roles=dict.fromkeys([OWNER, ADMIN, MEMBER, *used]),
     )
     return Subject(row.name, f"{_PATH}/{row.id}", organization)
+
+
+def _effect_of_requirement(number: int, without_factor: int) -> str:
+    """Say who loses access. Only the first `lists.MOST_MEMBERS` members are counted."""
+    if number == lists.MOST_MEMBERS:
+        return (
+            f"Takes the access of members without a second factor, {without_factor:,} of the first"
+            f" {number:,}, until they add one and sign in with it."
+        )
+    if without_factor:
+        return (
+            f"Takes the access of {counted(without_factor, 'member')} without a second factor,"
+            " until they add one and sign in with it."
+        )
+    return "All members have a second factor. They lose access without it."
 
 
 def _member(organization_id: str, user_id: str) -> Subject:
@@ -207,7 +224,9 @@ _ACTS = {
     ),
     "change": _act(
         title="Change organization",
-        effects=lambda subject: [f"Changes 1 organization with {counted(subject.row.members, 'member')}."],
+        effects=lambda subject: [
+            f"Changes 1 organization with {lists.number_of_members(subject.row.members)}."
+        ],
         undo="You can change it back. Links to the old short name stop working.",
         do=_change,
         done="Organization changed.",
@@ -217,12 +236,7 @@ _ACTS = {
     ),
     "require": _act(
         title="Require a second factor",
-        effects=lambda subject: [
-            f"Takes the access of {counted(subject.row.without_factor, 'member')} without a second factor,"
-            " until they add one and sign in with it."
-            if subject.row.without_factor
-            else "All members have a second factor. They lose access without it.",
-        ],
+        effects=lambda subject: [_effect_of_requirement(subject.row.members, subject.row.without_factor)],
         undo="You can lift the requirement at any time.",
         do=_require(aal="aal2"),
         done="A second factor is now required.",
@@ -244,7 +258,7 @@ _ACTS = {
     "end": _act(
         title="End",
         effects=lambda subject: [
-            f"Ends 1 organization with {counted(subject.row.members, 'member')}, and its invitations.",
+            f"Ends 1 organization with {lists.number_of_members(subject.row.members)}, and its invitations.",
             "Their accounts stay.",
         ],
         undo="This can’t be undone.",

@@ -1,8 +1,29 @@
-"""Lists of an organization's members and of all organizations, with a search, a total and pages."""
+"""Lists of an organization's members and of all organizations, with a search, a total and pages.
 
-from typing import TypedDict, Unpack
+A search reads rows in their order until a page and a total are full, unless there are many rows and a sample
+has few matches: then it collects what an index of words finds.
+"""
 
+import re
+from typing import NamedTuple, TypedDict, Unpack
+
+from auth.core.text.labels import counted
+from auth.flows import totals
+from auth.web.fields import is_uuid
 from sql import Database, queries
+
+# `members` of a listed organization ends here: it then means this many or more.
+MOST_MEMBERS = 1_000
+# Members of an organization that is read without a sample.
+_FEW = 2_000
+# Members in the sample of each quarter, and organizations in theirs; and those that make a word a common one.
+_QUARTER, _MANY_IN_QUARTER = 50, 2
+_SAMPLE, _MANY = 200, 10
+# A search that collects this number reads rows in their order instead: the word is common elsewhere, or the
+# sample misled.
+_MOST_COLLECTED = 20_000
+# Each beginning of a word reads a range of an index.
+_MOST_WORDS = 10
 
 
 class Page(TypedDict):
@@ -10,13 +31,96 @@ class Page(TypedDict):
     page_offset: int
 
 
+class _Whose(TypedDict):
+    organization_id: str
+    q: str | None
+    with_addresses: bool
+
+
+class Members(NamedTuple):
+    """A page of members, as JSON, and the number of all who match."""
+
+    members: str
+    total: int
+
+
+class Organizations(NamedTuple):
+    """A page of organizations, as JSON, and the number of all that match."""
+
+    organizations: str
+    total: int
+
+
 def members(
     db: Database, organization_id: str, *, q: str | None, with_addresses: bool, **page: Unpack[Page]
-) -> "queries.ListMembers":
-    """Return a page of the members, in the order in which they joined, as JSON, and the number of matches.
+) -> Members:
+    """Return a page of the members, in the order in which they joined.
 
-    `q` is the beginning of each word of a name or address. Without `with_addresses`, of names alone.
+    Each word of `q` begins a word of the name or, with `with_addresses`, of the email address and its domain.
+    The total of a search may stop `totals.EXACT` matches after the page's first.
     """
-    return queries.list_members(
-        db, organization_id=organization_id, q=q, with_addresses=with_addresses, **page
-    )
+    search = _search_in(q)
+    whose: _Whose = {"organization_id": organization_id, "q": search, "with_addresses": with_addresses}
+    with db.search() as tx:
+        if search is not None:
+            matches = queries.sample_members(tx, **whose, few=_FEW, most=_QUARTER).matches
+            if matches is not None and matches < _MANY_IN_QUARTER:
+                found = queries.find_members(tx, **whose, **page, most=_MOST_COLLECTED)
+                if found.collected != _MOST_COLLECTED:
+                    return Members(found.members, found.total)
+        most = page["page_offset"] + max(page["page_size"], totals.EXACT)
+        row = queries.list_members(tx, **whose, **page, most=most)
+    if search is None and row.total >= totals.EXACT:
+        return Members(row.members, totals.total_of(totals.EXACT, _count_members, db, organization_id))
+    return Members(row.members, row.total)
+
+
+def _count_members(db: Database, organization_id: str) -> int:
+    return queries.count_all_members(db, organization_id=organization_id).total
+
+
+def organizations(db: Database, *, q: str | None, **page: Unpack[Page]) -> Organizations:
+    """Return a page of all organizations, newest first.
+
+    `q` is an id, the beginning of a short name, or words that each begin a word of the name. The total of a
+    search may stop `totals.EXACT` matches after the page's first.
+    """
+    search = _search_in(q)
+    id = search if search and is_uuid(search) else None
+    with db.search() as tx:
+        if search is not None:
+            sample = queries.sample_organizations(tx, id=id, q=search, most=_SAMPLE)
+            if sample.matches < _MANY:
+                collected = queries.find_organizations(
+                    tx, id=id, q=search, **page, most=_MOST_COLLECTED, most_members=MOST_MEMBERS
+                )
+                if collected.total < _MOST_COLLECTED:
+                    return Organizations(collected.organizations, collected.total)
+        row = queries.list_organizations(
+            tx,
+            id=id,
+            q=search,
+            **page,
+            most=totals.EXACT + (page["page_offset"] if search else 0),
+            most_members=MOST_MEMBERS,
+        )
+    if search is None:
+        return Organizations(row.organizations, totals.total_of(row.total, _count_organizations, db))
+    return Organizations(row.organizations, row.total)
+
+
+def _count_organizations(db: Database) -> int:
+    return queries.count_organizations(db).total
+
+
+def number_of_members(counted_members: int) -> str:
+    """Return a number of members that ends at `MOST_MEMBERS`, in words."""
+    number = counted(counted_members, "member")
+    return f"{number} or more" if counted_members == MOST_MEMBERS else number
+
+
+def _search_in(q: str | None) -> str | None:
+    """Return a search as GET /admin/users takes it, with its first `_MOST_WORDS` words, None without one."""
+    search = (q or "").strip().lower().removeprefix("@")
+    ends = [word.end() for word in re.finditer(r"[^\W_]+", search)]
+    return (search[: ends[_MOST_WORDS - 1]] if len(ends) > _MOST_WORDS else search) or None

@@ -39,7 +39,8 @@ _RoleBody = schemas.Reauthentication.of(role=fields.MemberRole(required=True))
 _NewInvitation = schemas.Reauthentication.of(
     email=fields.Email(required=True), role=fields.MemberRole(required=True)
 )
-_ListQuery = PageQuery.of(search=fields.Text())
+# `search` is the former name of `q`.
+_ListQuery = PageQuery.of(q=fields.Text(), search=fields.Text())
 _MembersQuery = PageQuery.of(q=fields.Text())
 
 
@@ -77,7 +78,7 @@ def list_organizations() -> Response:
     """Return the caller's memberships, or for the service role key all organizations."""
     asked, query = current_asked(), read_query(_ListQuery)
     if access.is_operator(asked):
-        row = queries.list_organizations(latchkey.db, search=query.get("search") or None, **bounds(query))
+        row = lists.organizations(latchkey.db, q=query.get("q", query.get("search")), **bounds(query))
         return paginated(row.organizations, row.total, query)
     memberships, _ = access.memberships_and_invitations(asked)
     begin = bounds(query)["page_offset"]
@@ -116,7 +117,7 @@ def list_members(name: str) -> Response:
     organization, query = access.find_admitted(current_asked(), name), read_query(_MembersQuery)
     is_manager = organization.role is None or manages(organization.role)
     row = lists.members(
-        latchkey.db, organization.id, q=query.get("q") or None, with_addresses=is_manager, **bounds(query)
+        latchkey.db, organization.id, q=query.get("q"), with_addresses=is_manager, **bounds(query)
     )
     return paginated(row.members, row.total, query)
 

@@ -35,7 +35,9 @@ def list_users(
         return queries.find_users(tx, **filters, **order)
 
 
-def count_users(db: Database, filters: Filters) -> int:
+def count_users(db: Database, values: tuple[tuple[str, object], ...]) -> int:
+    """Count the users that match the filters with these values."""
+    filters: Filters = dict(values)
     none_shown: Order = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
     with db.search() as tx:
         if filters["q"] is None:

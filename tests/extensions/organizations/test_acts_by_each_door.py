@@ -152,7 +152,7 @@ ACTIONS = {
         by_operator=False,
     ),
 }
-READING = {"list", "show", "export"}
+READING = {"list", "members", "show", "export"}
 
 
 @pytest.fixture

@@ -56,6 +56,53 @@ def test_organizations_are_listed_and_searched(run, acme, database):
     assert line == f"{organization['id']}  acme  Acme  1 member  requires a second factor and its own sign-in"
 
 
+@pytest.fixture
+def others(acme, database):
+    """130 members of Acme besides Alice, each with a name."""
+    database.run(
+        """WITH made AS (
+             INSERT INTO users (email, email_proved, made_by, user_metadata, created_at)
+             SELECT 'm' || n || '@example.com', true, 'administrator', jsonb_build_object('name', 'Member ' || n), now() + n * interval '1 second'
+               FROM generate_series(1, 130) AS n RETURNING id, created_at
+           )
+           INSERT INTO memberships (user_id, organization_id, role, added_by, created_at)
+           SELECT made.id, o.id, 'member', 'administrator', made.created_at FROM made CROSS JOIN organizations AS o"""
+    )
+
+
+def test_members_are_listed_and_searched(run, others, alice, database):
+    lines = run("members", "acme")
+    assert len(lines) == 131
+    assert lines[0] == f"{alice.id}  alice@example.com  owner  no second factor"
+    (member,) = run("members", "acme", "--search", "m77", "--json")
+    assert sorted(member) == [
+        "added_by", "created_at", "email", "has_second_factor", "name", "role", "user_id",
+    ]  # fmt: skip
+    assert (member["email"], member["name"]) == ("m77@example.com", "Member 77")
+    expected = f"{member['user_id']}  m77@example.com  member  no second factor  Member 77"
+    assert run("members", "acme", "--search", "member 77") == [expected]
+    assert run("members", "acme", "--search", "nobody") == []
+    run("members", "nowhere", status=3)
+
+
+def test_show_prints_a_hundred_members_and_names_the_command_for_all(run, others):
+    lines = run("show", "acme")
+    assert len([line for line in lines if line.startswith("member: ")]) == 100
+    assert "31 more members: latchkey organizations members acme" in lines
+    (organization,) = run("show", "acme", "--json")
+    assert len(organization["members"]) == 131
+
+
+def test_list_says_that_members_are_counted_to_a_thousand(run, acme, database):
+    database.run(
+        """WITH made AS (INSERT INTO users (made_by) SELECT 'administrator' FROM generate_series(1, 1100) RETURNING id)
+           INSERT INTO memberships (user_id, organization_id, role, added_by)
+           SELECT made.id, o.id, 'member', 'administrator' FROM made CROSS JOIN organizations AS o"""
+    )
+    (line,) = run("list")
+    assert line.endswith("  acme  Acme  1,000 members or more")
+
+
 def test_user_who_is_no_member_is_not_looked_for_in_a_list_of_organizations(client, acme, bob):
     result = run_command(client.application, "organizations", "remove", "acme", bob.email)
     assert (result.exit_code, result.stderr.strip()) == (3, "Error: This user is not a member.")

@@ -67,6 +67,31 @@ def test_list_is_searched_and_paged(armed, acme, database):
     assert "No organization matches." in words(armed.visit(f"{PATH}?search=nothing"))
 
 
+def test_list_says_that_members_are_counted_to_a_thousand(acme, armed, database):
+    for number, expected in ((998, "999"), (1, "1,000+")):
+        database.run(
+            f"""WITH made AS (INSERT INTO users (made_by) SELECT 'administrator' FROM generate_series(1, {number}) RETURNING id)
+                INSERT INTO memberships (user_id, organization_id, role, added_by)
+                SELECT made.id, o.id, 'member', 'administrator' FROM made CROSS JOIN organizations AS o"""
+        )
+        assert expected in words(armed.visit(PATH))
+
+
+def test_members_without_a_second_factor_are_counted_among_the_first_thousand(acme, id, armed, database):
+    for number, of, effect in (
+        (998, "999 of 999", "Takes the access of 999 members without a second factor, until"),
+        (20, "1,000 of the first 1,000", "members without a second factor, 1,000 of the first 1,000, until"),
+    ):
+        database.run(
+            f"""WITH made AS (INSERT INTO users (made_by) SELECT 'administrator' FROM generate_series(1, {number}) RETURNING id)
+                INSERT INTO memberships (user_id, organization_id, role, added_by)
+                SELECT made.id, o.id, 'member', 'administrator' FROM made CROSS JOIN organizations AS o"""
+        )
+        assert f"Without a second factor {of}" in words(armed.visit(f"{PATH}/{id}"))
+        assert effect in words(armed.visit(f"{PATH}/{id}/require"))
+    assert "1 organization with 1,000 members or more" in words(armed.visit(f"{PATH}/{id}/end"))
+
+
 def test_page_says_members_and_who_has_no_second_factor(armed, id, acme, join, bob, owner):
     join(bob, acme, "billing")
     owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"})
