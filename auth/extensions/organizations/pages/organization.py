@@ -91,7 +91,7 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
     q, number, is_manager = query["q"], query["page"], manages(organization.role)
     list_members = partial(lists.members, latchkey.db, organization.id, with_addresses=is_manager)
     listed = list_members(q=q or None, **bounds_of(number))
-    list_page = ListPage(number, listed.total, {"q": q} if q else {})
+    list_page = ListPage(number, listed.total, {"q": q} if q else {}, listed.is_more)
     if number > list_page.pages:
         # A member has been removed since, or the search is another one.
         return redirect_to_own(f"{PATH}/{slug}{list_page.query_of(list_page.pages)}")

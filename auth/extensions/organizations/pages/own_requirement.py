@@ -5,6 +5,7 @@ from flask import Blueprint, Response
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, lifecycle, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, showing, shut_out
+from auth.extensions.organizations.pages.paging import ListPage
 from auth.html.page import addresses, redirect_to_own
 from auth.html.problems import Problem
 from auth.rules.organizations import OWNER
@@ -59,6 +60,11 @@ def list_without_own_sign_in(slug: str) -> Response:
     row = queries.list_without_own_sign_in(
         latchkey.db, organization_id=organization.id, **shut_out.on_page(number)
     )
+    list_page = ListPage(number, row.lacking)
+    if number > list_page.pages:
+        return redirect_to_own(
+            f"{PATH}/{slug}/sign-in/requirement/members{list_page.query_of(list_page.pages)}"
+        )
     return form_page(
         "shut_out",
         organization,
@@ -66,7 +72,7 @@ def list_without_own_sign_in(slug: str) -> Response:
         act="sign-in/requirement",
         counts=shut_out.counts_of(row),
         names=shut_out.names_of(row),
-        following=shut_out.following(row, number),
+        list_page=list_page,
     )
 
 

@@ -16,11 +16,12 @@ def bounds_of(number: int) -> Bounds:
 
 @dataclass(frozen=True)
 class ListPage:
-    """A page of a list of `total` rows. The `filters` of the list are in the query of each page."""
+    """A page of a list of `total` rows, or more. The `filters` of the list are in the query of each page."""
 
     number: int
     total: int
     filters: Mapping[str, str] = field(default_factory=dict)
+    is_more: bool = False
 
     @property
     def first(self) -> int:

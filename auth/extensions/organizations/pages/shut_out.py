@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.pages import name_of
+from auth.extensions.organizations.pages.paging import bounds_of
 from auth.flows.organizations import as_seen
 from auth.html.membership_steps import MembershipStep, MembershipSteps
 from auth.html.page import address, text
@@ -14,9 +15,8 @@ from sql import queries
 
 LackingMembers: TypeAlias = "queries.ListWithoutFactor | queries.ListWithoutOwnSignIn"
 
-# The members that a page looks at, the first names on the page of a requirement, and the names on a page of
-# their list.
-MOST_MEMBERS, _FIRST_NAMES, _ON_A_PAGE = 10_000, 10, 50
+# The members that a page looks at, and the first names on the page of a requirement.
+MOST_MEMBERS, _FIRST_NAMES = 10_000, 10
 
 
 class Bounds(TypedDict):
@@ -30,7 +30,7 @@ def first_names() -> Bounds:
 
 
 def on_page(number: int) -> Bounds:
-    return {"most": MOST_MEMBERS + 1, "page_size": _ON_A_PAGE, "page_offset": (number - 1) * _ON_A_PAGE}
+    return {"most": MOST_MEMBERS + 1, **bounds_of(number)}
 
 
 def counts_of(row: LackingMembers) -> dict[str, Any]:
@@ -48,11 +48,6 @@ def names_of(row: LackingMembers) -> list[dict[str, Any]]:
         member["reason"] = text("organization_settings", f"cause_{cause}") if cause else None
         member["is_self"] = member["user_id"] == g.caller.user_id
     return members
-
-
-def following(row: LackingMembers, number: int) -> int | None:
-    """Return the number of the next page of a list, if there is one."""
-    return number + 1 if row.lacking > number * _ON_A_PAGE else None
 
 
 def step_of_caller(
