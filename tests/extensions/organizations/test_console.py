@@ -65,6 +65,7 @@ def test_list_is_searched_and_paged(armed, acme, database):
     assert "Acme" in text
     assert "Other" not in text
     assert "No organization matches." in words(armed.visit(f"{PATH}?search=nothing"))
+    assert "Other" in words(armed.visit(armed.link("Clear")))
 
 
 def test_list_says_that_members_are_counted_to_a_thousand(acme, armed, database):

@@ -170,6 +170,17 @@ def test_pages_about_an_organizations_provider_are_accessible_and_fit_the_screen
             assert page.run(CUT_OFF) == [], (path, width)
 
 
+def test_menu_of_acts_is_a_button_like_the_one_beside_it(page, origin, passkey, ids):
+    page.resize(1280, 900)
+    page.open(f"{origin}/console/organizations/{ids['organization_id']}")
+    button, menu = page.run(
+        "[...document.querySelectorAll('.title .acts > .button, .title .menu summary')]"
+        ".map((each) => [each.innerText, each.offsetHeight, each.scrollHeight <= each.clientHeight])"
+    )
+    assert button == ["Invite a member", 36, True]
+    assert menu == ["More", 36, True]
+
+
 @pytest.mark.parametrize(("path", "height"), [("console/users", 36), ("docs", 40)])
 def test_fields_keep_the_height_of_the_controls_beside_them(page, origin, passkey, path, height):
     page.resize(1280, 900)
