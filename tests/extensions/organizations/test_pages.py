@@ -200,6 +200,16 @@ class TestManaging:
         assert "The member has been removed." in words(at_acme.page)
         assert database.count("memberships") == 1
 
+    def test_removal_says_the_address_of_a_member_whom_it_calls_by_name(
+        self, acme, join, bob, at_acme, database
+    ):
+        join(bob, acme)
+        database.run(
+            """UPDATE users SET user_metadata = '{"name": "Bob Bell"}' WHERE id = %(id)s""", id=bob.id
+        )
+        page = words(at_acme.visit(f"{PATH}/members/{bob.id}/remove"))
+        assert "Remove Bob Bell from Acme ? bob@example.com Their account stays." in page
+
     def test_role_is_changed_only_after_a_proof(self, acme, join, bob, at_acme, database):
         join(bob, acme)
         database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
