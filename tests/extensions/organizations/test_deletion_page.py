@@ -21,7 +21,7 @@ def test_page_says_what_ends_and_how_many_lose_access(visitor, acme, join, bob, 
     for sentence in (
         "Delete Acme ?",
         "This can’t be undone.",
-        "All 2 members lose access at once.",
+        "Both members lose access at once.",
         "1 open invitation ends.",
         "Applications that are used for this organization lose access.",
         "The members’ accounts stay.",

@@ -78,7 +78,7 @@ def test_refusal_says_who_was_refused_and_why_without_network_or_browser(
     page = browse(alice).visit(HISTORY)
     text = words(page)
     assert (
-        "bob@example.com tried to make a change here, which was refused. Their role doesn’t allow it. 2 times"
+        "bob@example.com tried to make a change, but it was refused. Their role doesn’t allow it. 2 times"
         in text
     )
     assert not any(hidden in page.text for hidden in ("192.0.2.9", "Chrome/120.0", "request-9"))

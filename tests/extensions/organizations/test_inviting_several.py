@@ -63,7 +63,7 @@ def test_word_that_is_no_address_refuses_the_form_and_keeps_what_was_typed(at_fo
         ("bob@", "bob@ isn’t an email address."),
         (
             " ".join(f"p{n}@example.com" for n in range(21)),
-            "These are 21 addresses. Invite 20 at a time at most.",
+            "You entered 21 addresses. Invite up to 20 at a time.",
         ),
     ],
 )
@@ -191,7 +191,7 @@ class TestSendAgain:
         visitor = browse(alice)
         assert "billing · expires tomorrow" in words(visitor.visit(PATH))
         page = visitor.press("again")
-        assert "The invitation is valid for seven more days. We email it again, unless" in words(page)
+        assert "The invitation is valid for seven more days. We’ll email it again, unless" in words(page)
         assert "billing · expires in 6 days" in words(page)
         assert database.count("outbox", "kind = 'organization_invitation'") == 2
         assert database.count("audit_log", "action = 'member_invited'") == 2
@@ -205,7 +205,7 @@ class TestSendAgain:
         visitor.visit(PATH)
         pages = [words(visitor.press("again")), words(visitor.press("again"))]
         assert pages[0] == pages[1]
-        assert "We email it again, unless this address has already had several invitations today." in pages[0]
+        assert "We’ll email it again, unless this address has already been sent several invitations today." in pages[0]
         assert database.count("outbox", "kind = 'organization_invitation'") == 2
 
     def test_invitation_that_is_gone_is_said_on_the_page_and_is_not_made_anew(

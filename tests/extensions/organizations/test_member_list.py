@@ -119,8 +119,8 @@ def test_page_of_a_role_says_what_a_change_does(acme, join, bob, mallory, alice,
     join(mallory, acme)
     visitor = browse(alice)
     takes_effect, loses = (
-        "Applications learn of a new role within an hour.",
-        "With a lower role, bob@example.com loses",
+        "A new role takes effect in applications within an hour.",
+        "Lowering the role withdraws the open invitations that bob@example.com sent.",
     )
     text = words(visitor.visit(f"{PATH}/members/{bob.id}"))
     assert takes_effect in text

@@ -245,7 +245,7 @@ class TestManaging:
     def test_last_owner_may_not_leave_and_others_may(self, acme, join, bob, at_acme, browse, database):
         at_acme.visit(f"{PATH}/leave")
         at_acme.press("leave")
-        assert "An organization keeps an owner." in words(at_acme.page)
+        assert "An organization needs an owner." in words(at_acme.page)
         join(bob, acme)
         visitor = browse(bob)
         visitor.visit(f"{PATH}/leave")

@@ -266,7 +266,7 @@ def by_own_provider(page_client, database, company, names):
     page_client.visit(path)
     page_client.shows("domain, missing", "The record is missing.")
     for action, sentence in (
-        ("off", "They stay members."),
+        ("off", "stays a member"),
         ("delete", "the members it added will be removed"),
     ):
         page_client.visit(f"{path}/providers/{id}/{action}")

@@ -99,7 +99,7 @@ def _test(page: Browser, company: Company, secret: str) -> None:
     company.sign_in(page, ADA)
     page.wait_for("The client secret is wrong or has expired.")
     page.click("Change Acme")
-    page.wait_for("Leave it empty to keep the present one.")
+    page.wait_for("Leave it empty to keep the current one.")
     fill(page, client_secret=secret)
     page.click("Save")
     page.wait_for("The identity provider has been changed.")

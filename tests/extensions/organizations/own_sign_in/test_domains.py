@@ -135,10 +135,10 @@ def test_check_of_a_verified_domain_says_what_is_there_now(
     if is_proved:
         assert sign_in.prove(DOMAIN).status_code == 200
         database.run("UPDATE organization_domains SET checked_at = now() - interval '3 hours'")
-        assert "example.com is verified Record looked up 3 hours ago" in words(visitor.visit(page))
+        assert "example.com is verified Record checked 3 hours ago" in words(visitor.visit(page))
         visitor.press(f"domains/{DOMAIN}")
         assert "Checked just now. The record is there." in words(visitor.page)
-        assert "example.com is verified Record looked up just now" in words(visitor.page)
+        assert "example.com is verified Record checked just now" in words(visitor.page)
         assert visitor.page.status == 200
     before = database.everything("organization_domains")
     names.texts.clear()

@@ -57,7 +57,7 @@ def test_owner_reads_who_does_not_sign_in_this_way_and_who_cannot(on, add, provi
     add(f"operator@{DOMAIN}", role="admin")
     text = words(on.visit(PAGE))
     for sentence in (
-        "4 of 6 members don’t sign in this way yet. 3 of them can’t: the reasons are next to their names.",
+        "4 of 6 members don’t sign in this way yet. 3 can’t: the reasons are next to their names.",
         "Sessions that your identity provider didn’t open lose access to Acme at once.",
         "Acme asks you to sign in with your company’s account.",
         "Members who can’t sign in this way stay out, and are told to ask an owner.",
