@@ -75,7 +75,7 @@ def submit_invite(slug: str) -> Response:
         return redirect_to_own(f"{PATH}/{slug}#invitations", done)
     first = next(iter(unsent.values()))
     problem = Problem(text("members", "unsent", n=len(unsent)), "emails", first.status, {}, first.error_code)
-    return _invite_page(organization, problem, sent, unsent, status=200 if sent else problem.status)
+    return _invite_page(organization, problem, sent, unsent, status=problem.status)
 
 
 def _invite_page(
