@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.core.text.labels import label, names
-from auth.flows.history.entries import first_of
+from auth.flows.history.entries import first_of, organizations_called
 from auth.html.admin import entries
 from auth.html.admin.access import administrator
 from auth.html.admin.console_page import (
@@ -26,9 +26,9 @@ blueprint = Blueprint("audit", __name__)
 
 # Rows that one page may read.
 REACH = 2000
-# Organizations with one name that a page lists.
-_MOST_CALLED = 10
-_DELETED_USERS = "Find deleted users by ID, or by the action “user deleted”."
+_NO_USER = "No user has the address {}. Find deleted users by ID, or by the action “user deleted”."
+_NO_ORGANIZATION = "No organization has the short name or name {}. Find organizations that have ended by ID."
+_SEVERAL = "Several organizations are called {}."
 
 
 class _EntriesQuery(ListQuery):
@@ -48,11 +48,11 @@ def show_audit() -> Response:
     try:
         result = _search(query)
     except _UnknownAddress as error:
-        result = {"rows": [], "unknown": f"No user has the address {error}. {_DELETED_USERS}"}
+        result = {"rows": [], "unknown": _NO_USER.format(error)}
     except _UnknownOrganization as error:
-        called = error.called
-        why = "Several organizations are called" if called else "No organization has the short name or name"
-        result = {"rows": [], "unknown": f"{why} {query['organization']}.", "called": called}
+        why = _SEVERAL if error.namesakes else _NO_ORGANIZATION
+        unknown = why.format(query["organization"])
+        result = {"rows": [], "unknown": unknown, "namesakes": error.namesakes}
     titles = {
         row.action: label("refused" if row.action.endswith("_refused") else "acts", row.action)
         for row in queries.list_audit_actions(latchkey.db)
@@ -66,11 +66,11 @@ class _UnknownAddress(Exception):
 
 
 class _UnknownOrganization(Exception):
-    """No organization, or more than one of those `called` so, is that of a filter."""
+    """No organization has the name of a filter, or several `namesakes` have it."""
 
-    def __init__(self, called: "list[queries.ListOrganizationsCalled]") -> None:
+    def __init__(self, namesakes: "list[queries.ListOrganizationsCalled]") -> None:
         super().__init__()
-        self.called = called
+        self.namesakes = namesakes
 
 
 def _search(query: dict[str, Any]) -> dict[str, Any]:
@@ -86,14 +86,14 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     first = first_of(values)
     rows = queries.search_audit(latchkey.db, **first, **filters, **place, reach=REACH, most=MOST + 1)
     is_whole = bool(query["request_id"] or query["action"])
-    listed = [row for row in rows[:MOST] if is_whole or not _is_of_invitation(row)]
+    visible = [row for row in rows[:MOST] if is_whole or not _is_of_invitation(row)]
     organization = filters["organization"]
-    found = {"rows": entries.for_page(listed, is_whole=is_whole, organization=organization)}
+    result = {"rows": entries.for_page(visible, is_whole=is_whole, organization=organization)}
     if len(rows) > MOST:
-        return found | {"next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
+        return result | {"next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
     last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)
     reach = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
-    return found | reach
+    return result | reach
 
 
 def _is_of_invitation(row: "queries.SearchAudit") -> bool:
@@ -124,7 +124,7 @@ def _organization_of(text: str | None) -> str | None:
     """
     if text is None or is_uuid(text):
         return text and text.lower()
-    rows = queries.list_organizations_called(latchkey.db, text=text, most=_MOST_CALLED)
-    if not rows or (len(rows) > 1 and not rows[0].has_slug):
+    rows = organizations_called(latchkey.db, text)
+    if len(rows) != 1:
         raise _UnknownOrganization(rows)
     return rows[0].id

@@ -11,6 +11,10 @@ _NO_FILTERS: dict[str, Any] = dict.fromkeys(
 )
 
 
+# Organizations with one name that a caller lists.
+_MOST_NAMESAKES = 10
+
+
 def first_of(values: dict[str, Any]) -> dict[str, Any]:
     """Return the filter whose index a search reads, as parameters of its statement."""
     index = next((name for name in INDEXED if values[name]), None)
@@ -21,3 +25,9 @@ def entries_of_organization(on: Runner, id: str, most: int) -> "list[queries.Sea
     """Return the newest entries of an organization, also of one that has ended."""
     first = first_of(dict.fromkeys(INDEXED) | {"organization": id})
     return queries.search_audit(on, **first, **_NO_FILTERS, reach=most, most=most)
+
+
+def organizations_called(on: Runner, text: str) -> "list[queries.ListOrganizationsCalled]":
+    """Return the organization with a short name, else those with a name in any case."""
+    rows = queries.list_organizations_called(on, text=text, most=_MOST_NAMESAKES)
+    return rows[:1] if rows and rows[0].has_slug else rows

@@ -14,7 +14,7 @@ from auth.core.text.moments import clock
 from auth.flows import failure_counts
 from auth.flows.admin.user_actions import ACTIONS, name_of
 from auth.flows.history import explanation, subjects, timeline
-from auth.flows.history.entries import entries_of_organization
+from auth.flows.history.entries import entries_of_organization, organizations_called
 from auth.flows.history.explanation import SignInObstacle
 from auth.rules.users import ADDRESS_KINDS
 from auth.web.context import Latchkey
@@ -22,7 +22,6 @@ from auth.web.fields import is_uuid
 from sql import Database, queries
 
 _MAX_LINES = 100
-_MOST_CALLED = 10
 Rows = Sequence[
     "queries.ListTimeline | queries.ListRequestActs | queries.ListMessagesTo | queries.SearchAudit"
 ]
@@ -118,18 +117,19 @@ def _about_address(latchkey: Latchkey, address: str) -> dict[str, Any]:
 
 
 def _about_organization(latchkey: Latchkey, name: str, most: int) -> dict[str, Any]:
-    called = (
-        [] if is_uuid(name) else queries.list_organizations_called(latchkey.db, text=name, most=_MOST_CALLED)
-    )
-    if len(called) > 1 and not called[0].has_slug:
-        slugs = ", ".join(row.slug for row in called)
-        raise Unusable(f"Several organizations are called {name}. Name one by its short name: {slugs}")
-    id = called[0].id if called else name.lower()
-    if not is_uuid(id):
-        raise Unusable(
-            f"No organization has the short name or name {name}. Name one that has ended by its ID, or find"
-            " it by: latchkey organizations list"
-        )
+    if is_uuid(name):
+        id = name.lower()
+    else:
+        namesakes = organizations_called(latchkey.db, name)
+        if not namesakes:
+            raise Unusable(
+                f"No organization has the short name or name {name}. Name one that has ended by its ID, or"
+                " find it by: latchkey organizations list"
+            )
+        if len(namesakes) > 1:
+            slugs = ", ".join(row.slug for row in namesakes)
+            raise Unusable(f"Several organizations are called {name}. Name one by its short name: {slugs}")
+        id = namesakes[0].id
     row = queries.select_organization(latchkey.db, id=id, slug=None)
     rows = entries_of_organization(latchkey.db, id, most + 1)
     if row is None and not rows:
@@ -242,8 +242,7 @@ def summary_of(settings: Settings, db: Database, user: "queries.SelectSummary") 
     used_since = rotation.secret_used_since(settings)
     of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
     about = subjects.of(db, methods=user.providers)
-    named = {name: found.text for name in user.providers if (found := about.provider(name))}
-    names = [named.get(name, name) for name in user.providers]
+    names = [each.text if (each := about.provider(name)) else name for name in user.providers]
     return user._asdict() | {"provider_names": names, "sessions_of_old_keys": of_old_keys}
 
 
