@@ -271,14 +271,14 @@ def show_on_page(exception: Exception) -> Response:
 
 
 def _step_of(error: ApiError) -> MembershipStep | None:
-    """Return what an organization asks its member for, if the error is about that, as the page of the account
-    says it.
-    """
+    """Return what a membership lacks, as the account page says it, if that is the error."""
+    # Only `admit_session` of the organizations names one.
     if "organization" not in error.values or not asks_for_page():
         return None
-    required = {"aal": "aal1", **error.members} if error.members else {"aal": "aal2"}
+    needs_sign_in = error.error_code == "organization_sign_in_needed"
+    requires = {"aal": "aal1", **(error.members or {})} if needs_sign_in else {"aal": "aal2"}
     person = callers.select(latchkey.db, g.caller)
-    return MembershipSteps(person).step({"requires": required}, request.path.removeprefix("/account/"))
+    return MembershipSteps(person).step({"requires": requires}, request.path.removeprefix("/account/"))
 
 
 def _answer(error: ApiError) -> Response:
