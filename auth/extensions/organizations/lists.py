@@ -10,28 +10,25 @@ from typing import NamedTuple, TypedDict, Unpack
 from auth.core.text.labels import counted
 from auth.flows import totals
 from auth.web.fields import is_uuid
+from auth.web.schemas import Bounds
 from sql import Database, queries
 
-# `members` of a listed organization ends here: it then means this many or more.
+# `members` of an organization in a list ends here: it then means this many or more.
 MOST_MEMBERS = 1_000
-# Members of an organization that is read without a sample.
+# Up to this number of members, a search reads all of them and takes no sample.
 _FEW = 2_000
-# Members in the sample of each quarter, and organizations in theirs; and those that make a word a common one.
+# A sample of members has 50 of each quarter of the organization's time, one of organizations has 200. With
+# 2 matches in each quarter, or 10, a word is common.
 _QUARTER, _MANY_IN_QUARTER = 50, 2
 _SAMPLE, _MANY = 200, 10
-# A search that collects this number reads rows in their order instead: the word is common elsewhere, or the
-# sample misled.
+# A search that collects this number reads rows in their order instead: the word is common outside the
+# organization, or the sample misled.
 _MOST_COLLECTED = 20_000
-# Each beginning of a word reads a range of an index.
+# Each word of a search reads a range of an index.
 _MOST_WORDS = 10
 
 
-class Page(TypedDict):
-    page_size: int
-    page_offset: int
-
-
-class _Whose(TypedDict):
+class _Search(TypedDict):
     organization_id: str
     q: str | None
     with_addresses: bool
@@ -53,7 +50,7 @@ class Organizations(NamedTuple):
 
 
 def members(
-    db: Database, organization_id: str, *, q: str | None, with_addresses: bool, **page: Unpack[Page]
+    db: Database, organization_id: str, *, q: str | None, with_addresses: bool, **page: Unpack[Bounds]
 ) -> Members:
     """Return a page of the members, in the order in which they joined.
 
@@ -61,16 +58,16 @@ def members(
     The total of a search may stop `totals.EXACT` matches after the page's first.
     """
     search = _search_in(q)
-    whose: _Whose = {"organization_id": organization_id, "q": search, "with_addresses": with_addresses}
+    filters: _Search = {"organization_id": organization_id, "q": search, "with_addresses": with_addresses}
     with db.search() as tx:
         if search is not None:
-            matches = queries.sample_members(tx, **whose, few=_FEW, most=_QUARTER).matches
+            matches = queries.sample_members(tx, **filters, few=_FEW, most=_QUARTER).matches
             if matches is not None and matches < _MANY_IN_QUARTER:
-                found = queries.find_members(tx, **whose, **page, most=_MOST_COLLECTED)
+                found = queries.find_members(tx, **filters, **page, most=_MOST_COLLECTED)
                 if found.collected != _MOST_COLLECTED:
                     return Members(found.members, found.total)
         most = page["page_offset"] + max(page["page_size"], totals.EXACT)
-        row = queries.list_members(tx, **whose, **page, most=most)
+        row = queries.list_members(tx, **filters, **page, most=most)
     if search is None and row.total >= totals.EXACT:
         return Members(row.members, totals.total_of(totals.EXACT, _count_members, db, organization_id))
     return Members(row.members, row.total, is_more=row.total == most)
@@ -80,7 +77,7 @@ def _count_members(db: Database, organization_id: str) -> int:
     return queries.count_all_members(db, organization_id=organization_id).total
 
 
-def organizations(db: Database, *, q: str | None, **page: Unpack[Page]) -> Organizations:
+def organizations(db: Database, *, q: str | None, **page: Unpack[Bounds]) -> Organizations:
     """Return a page of all organizations, newest first.
 
     `q` is an id, the beginning of a short name, or words that each begin a word of the name. The total of a
@@ -114,10 +111,10 @@ def _count_organizations(db: Database) -> int:
     return queries.count_organizations(db).total
 
 
-def number_of_members(counted_members: int) -> str:
+def number_of_members(members: int) -> str:
     """Return a number of members that ends at `MOST_MEMBERS`, in words."""
-    number = counted(counted_members, "member")
-    return f"{number} or more" if counted_members == MOST_MEMBERS else number
+    number = counted(members, "member")
+    return f"{number} or more" if members == MOST_MEMBERS else number
 
 
 def _search_in(q: str | None) -> str | None:
