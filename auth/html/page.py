@@ -291,7 +291,7 @@ def address(text: str) -> Markup:
 
 
 def addresses(texts: Iterable[str]) -> Markup:
-    """Return addresses for a sentence, such as the domains of a provider."""
+    """Return addresses or domains for a sentence."""
     return Markup(", ").join(map(address, texts))
 
 

@@ -43,7 +43,7 @@ class Organizations(Extension):
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.organizations.pages import organization
 
-        return {"organizations": organization.shown_memberships(person)}
+        return {"organizations": organization.account_tab(person)}
 
     def user_tabs(self, user_id: str) -> Mapping[str, Any]:
         from auth.extensions.organizations import console

@@ -71,15 +71,17 @@ def form_page(
     name: str, organization: VisibleOrganization, problem: Problem | None, **values: Any
 ) -> Response:
     """Show a page with one form about an organization."""
-    values |= {"organization": organization_shown(organization), "problem": problem}
+    values |= {"organization": object_of(organization), "problem": problem}
     return page(f"organizations/{name}.html", script=True, here=request.path, **values)
 
 
-def organization_shown(organization: VisibleOrganization) -> dict[str, Any]:
+def object_of(organization: VisibleOrganization) -> dict[str, Any]:
+    """Return the object of an organization, with the caller's role there, for templates."""
     return json.loads(organization.object) | {"role": organization.role}
 
 
 def name_of(member: dict[str, Any]) -> Markup:
+    """Return the name of a member, else the address, if the caller sees it."""
     if name := member.get("name"):
         return application(name)
     email = member.get("email")

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from auth.core.providers import CAUSES_OF_TOKENS
 from auth.extensions.organizations import access
-from auth.extensions.organizations.pages import PATH, name_of, organization_shown, role_title, showing
+from auth.extensions.organizations.pages import PATH, name_of, object_of, role_title, showing
 from auth.extensions.organizations.pages.paging import ListPage, bounds_of
 from auth.html.page import (
     address,
@@ -87,7 +87,7 @@ def show_history(slug: str) -> Response:
         "organizations/history.html",
         script=True,
         here=f"/{PATH}/{slug}/history",
-        organization=organization_shown(organization),
+        organization=object_of(organization),
         days=days,
         week=_WEEK,
         list_page=list_page,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import psycopg2
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
-from markupsafe import Markup
 
 from auth.core.addresses import InvalidAddress, canonical_typed_email
 from auth.extensions.organizations import access, invitations
@@ -14,7 +13,7 @@ from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.pages import PATH, changing, form_page, roles_of, showing
 from auth.extensions.organizations.pages.organization import show_organization
 from auth.extensions.organizations.pages.roles import RoleForm, chosen_role
-from auth.html.page import address, redirect_to_own, text
+from auth.html.page import address, addresses, redirect_to_own, text
 from auth.html.problems import Problem, problem_of
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, may_manage
 from auth.web import Level, fields, guard
@@ -67,7 +66,7 @@ def submit_invite(slug: str) -> Response:
                 continue
             if not sent:
                 raise
-            # The next ones would meet the same: a limit, a session that has ended, a database that is away.
+            # The next ones would meet the same: a limit, a session that has ended, a database that is down.
             unsent |= dict.fromkeys(emails[number:], refusal)
             break
     if not unsent:
@@ -97,18 +96,18 @@ def _invite_page(
         for email, refusal in unsent.items()
     ]
     roles = roles_of(organization, MEMBER)
-    values = {"roles": roles, "role": MEMBER, "most": _MOST, "sent": _in_line(sent), "refusals": refusals}
+    values = {"roles": roles, "role": MEMBER, "most": _MOST, "sent": addresses(sent), "refusals": refusals}
     response = form_page("invite", organization, problem, **values, emails="\n".join(unsent))
     response.status_code = status
     return response
 
 
-def show_refused(slug: str, invitation_id: str, problem: Problem) -> ResponseReturnValue:
+def show_after_refusal(slug: str, invitation_id: str, problem: Problem) -> ResponseReturnValue:
     return show_organization(slug, problem)
 
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/again")
-@changing("invite_member", shown=show_refused, level=Level.PROOF)
+@changing("invite_member", shown=show_after_refusal, level=Level.PROOF)
 def submit_again(slug: str, invitation_id: str) -> Response:
     """Invite an address again, in the same role.
 
@@ -123,7 +122,7 @@ def submit_again(slug: str, invitation_id: str) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
-@changing("withdraw_invitation", shown=show_refused, level=Level.AAL2)
+@changing("withdraw_invitation", shown=show_after_refusal, level=Level.AAL2)
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     asked, id = current_asked(), canonical_id(invitation_id, "invitation_not_found")
     invitations.withdraw(asked, access.find(asked, slug), id)
@@ -146,16 +145,12 @@ def _problem_of_emails(emails: Sequence[str], wrong: Sequence[str]) -> Problem |
     if number > _MOST:
         message = text("members", "too_many_emails", n=number, most=_MOST)
     elif wrong:
-        message = text("members", "wrong_emails", n=len(wrong), addresses=_in_line(wrong))
+        message = text("members", "wrong_emails", n=len(wrong), addresses=addresses(wrong))
     elif not emails:
         message = text("members", "no_emails")
     else:
         return None
     return Problem(message, "emails", 400, {}, "validation_failed")
-
-
-def _in_line(emails: Sequence[str]) -> Markup:
-    return Markup(", ").join(address(each) for each in emails)
 
 
 def _managed_id(organization: VisibleOrganization, email: str) -> str | None:

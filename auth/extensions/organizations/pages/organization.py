@@ -17,7 +17,7 @@ from auth.extensions.organizations.pages import (
     changing,
     name_of,
     notice,
-    organization_shown,
+    object_of,
     role_title,
     showing,
 )
@@ -48,8 +48,8 @@ _Slug = Input.of(slug=fields.Slug(required=True))
 _MembersQuery = Input.of(page=fields.PageNumber(), q=fields.TypedText(load_default=""))
 
 
-def shown_memberships(person: PersonFacts) -> dict[str, Any]:
-    """Return the memberships and the open invitations for the account page."""
+def account_tab(person: PersonFacts) -> dict[str, Any]:
+    """Return the memberships and the open invitations of the account page."""
     memberships, open_ones = access.memberships_and_invitations(current_asked())
     steps = MembershipSteps(person)
     return {
@@ -90,13 +90,13 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
     organization, query = access.find_admitted(current_asked(), slug), read_query(_MembersQuery)
     q, number, is_manager = query["q"], query["page"], manages(organization.role)
     list_members = partial(lists.members, latchkey.db, organization.id, with_addresses=is_manager)
-    listed = list_members(q=q or None, **bounds_of(number))
-    list_page = ListPage(number, listed.total, {"q": q} if q else {}, listed.is_more)
+    result = list_members(q=q or None, **bounds_of(number))
+    list_page = ListPage(number, result.total, {"q": q} if q else {}, result.is_more)
     if number > list_page.pages:
         # A member has been removed since, or the search is another one.
         return redirect_to_own(f"{PATH}/{slug}{list_page.query_of(list_page.pages)}")
     # A search does not change how many members there are.
-    total = list_members(q=None, page_size=0, page_offset=0).total if q else listed.total
+    total = list_members(q=None, page_size=0, page_offset=0).total if q else result.total
     row = queries.list_invitations(latchkey.db, organization_id=organization.id) if is_manager else None
     # Those that expire first come first.
     open_ones = sorted(json.loads(row.invitations) if row else [], key=itemgetter("expires_at"))
@@ -104,14 +104,14 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
         "organizations/organization.html",
         script=True,
         here=f"/{PATH}/{slug}",
-        organization=organization_shown(organization),
+        organization=object_of(organization),
         manages=is_manager,
-        members=[_member(organization, each) for each in json.loads(listed.members)],
+        members=[_member(organization, each) for each in json.loads(result.members)],
         total=total,
         q=q,
         is_searchable=bool(q) or total > _MOST_IN_SIGHT,
         list_page=list_page,
-        invitations=[_shown_invitation(organization, each) for each in open_ones],
+        invitations=[_invitation(organization, each) for each in open_ones],
         most_invitations=MOST_INVITATIONS,
         notice=notice(),
         problem=problem or problem_of_redirect(),
@@ -120,14 +120,14 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
 
 def _member(organization: VisibleOrganization, member: dict[str, Any]) -> dict[str, Any]:
     return member | {
-        "shown": name_of(member),
+        "who": name_of(member),
         "title": role_title(member["role"], begins=True),
         "is_self": member["user_id"] == g.caller.user_id,
         "may_manage": may_manage(organization.role, member["role"], member["role"]),
     }
 
 
-def _shown_invitation(organization: VisibleOrganization, invitation: dict[str, Any]) -> dict[str, Any]:
+def _invitation(organization: VisibleOrganization, invitation: dict[str, Any]) -> dict[str, Any]:
     return invitation | {
         "title": role_title(invitation["role"], begins=True),
         "expires": expires(invitation["expires_at"]),

@@ -5,7 +5,6 @@ from flask import Blueprint, Response
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, lifecycle, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, showing, shut_out
-from auth.extensions.organizations.pages.paging import ListPage
 from auth.html.page import addresses, redirect_to_own
 from auth.html.problems import Problem
 from auth.rules.organizations import OWNER
@@ -60,26 +59,13 @@ def list_without_own_sign_in(slug: str) -> Response:
     row = queries.list_without_own_sign_in(
         latchkey.db, organization_id=organization.id, **shut_out.on_page(number)
     )
-    list_page = ListPage(number, row.lacking)
-    if number > list_page.pages:
-        return redirect_to_own(
-            f"{PATH}/{slug}/sign-in/requirement/members{list_page.query_of(list_page.pages)}"
-        )
-    return form_page(
-        "shut_out",
-        organization,
-        None,
-        act="sign-in/requirement",
-        counts=shut_out.counts_of(row),
-        names=shut_out.names_of(row),
-        list_page=list_page,
-    )
+    return shut_out.show_members(organization, "sign-in/requirement", row, number)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/requirement")
 @changing("change_organization", shown=show_own_requirement, level=Level.PROOF)
 def submit_own_requirement(slug: str) -> Response:
-    asked, demands = current_asked(), read_form(_RequirementForm)["own_provider"] == "true"
-    lifecycle.change(asked, access.find(asked, slug), {"requires": {"own_provider": demands}})
-    done = "own_provider_required" if demands else "own_provider_lifted"
+    asked, requires_it = current_asked(), read_form(_RequirementForm)["own_provider"] == "true"
+    lifecycle.change(asked, access.find(asked, slug), {"requires": {"own_provider": requires_it}})
+    done = "own_provider_required" if requires_it else "own_provider_lifted"
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", done)

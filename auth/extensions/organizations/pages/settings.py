@@ -5,7 +5,6 @@ from flask import Blueprint, Response
 from auth.core.text.names import whole_line
 from auth.extensions.organizations import access, lifecycle
 from auth.extensions.organizations.pages import PATH, changing, form_page, showing, shut_out
-from auth.extensions.organizations.pages.paging import ListPage
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem
 from auth.rules import organizations
@@ -70,18 +69,7 @@ def list_without_factor(slug: str) -> Response:
     row = queries.list_without_factor(
         latchkey.db, organization_id=organization.id, **shut_out.on_page(number)
     )
-    list_page = ListPage(number, row.lacking)
-    if number > list_page.pages:
-        return redirect_to_own(f"{PATH}/{slug}/requirement/members{list_page.query_of(list_page.pages)}")
-    return form_page(
-        "shut_out",
-        organization,
-        None,
-        act="requirement",
-        counts=shut_out.counts_of(row),
-        names=shut_out.names_of(row),
-        list_page=list_page,
-    )
+    return shut_out.show_members(organization, "requirement", row, number)
 
 
 @blueprint.post("/account/organizations/<slug>/requirement")

@@ -1,16 +1,19 @@
 """Whom a requirement of an organization shuts out: the facts that its page shows before the button."""
 
 import json
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias
+
+from flask import Response
 
 from auth.extensions.organizations.access import VisibleOrganization
-from auth.extensions.organizations.pages import name_of
-from auth.extensions.organizations.pages.paging import bounds_of
+from auth.extensions.organizations.pages import PATH, name_of, object_of
+from auth.extensions.organizations.pages.paging import ListPage, bounds_of
 from auth.flows.organizations import as_seen
 from auth.html.membership_steps import MembershipStep, MembershipSteps
-from auth.html.page import address, text
+from auth.html.page import address, page, redirect_to_own, text
 from auth.web import g
 from auth.web.asked import current_asked
+from auth.web.schemas import Bounds
 from sql import queries
 
 LackingMembers: TypeAlias = "queries.ListWithoutFactor | queries.ListWithoutOwnSignIn"
@@ -19,18 +22,34 @@ LackingMembers: TypeAlias = "queries.ListWithoutFactor | queries.ListWithoutOwnS
 MOST_MEMBERS, _FIRST_NAMES = 10_000, 10
 
 
-class Bounds(TypedDict):
+class MemberBounds(Bounds):
     most: int
-    page_size: int
-    page_offset: int
 
 
-def first_names() -> Bounds:
+def first_names() -> MemberBounds:
     return {"most": MOST_MEMBERS + 1, "page_size": _FIRST_NAMES, "page_offset": 0}
 
 
-def on_page(number: int) -> Bounds:
+def on_page(number: int) -> MemberBounds:
     return {"most": MOST_MEMBERS + 1, **bounds_of(number)}
+
+
+def show_members(organization: VisibleOrganization, act: str, row: LackingMembers, number: int) -> Response:
+    """Show a page of the members whom the requirement `act` shuts out, or redirect to the last page."""
+    list_page = ListPage(number, row.lacking)
+    path = f"{PATH}/{organization.slug}/{act}/members"
+    if number > list_page.pages:
+        return redirect_to_own(f"{path}{list_page.query_of(list_page.pages)}")
+    return page(
+        "organizations/shut_out.html",
+        script=True,
+        here=f"/{path}",
+        organization=object_of(organization),
+        act=act,
+        counts=counts_of(row),
+        names=names_of(row),
+        list_page=list_page,
+    )
 
 
 def counts_of(row: LackingMembers) -> dict[str, Any]:
