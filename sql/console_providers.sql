@@ -1,8 +1,9 @@
--- Customers' providers as operators see them: their names in other pages, what they have opened, and who turned them on.
+-- Customers' providers as operators see them: their names on other pages, what they have opened, and who turned
+-- them on.
 
 -- name: list_subjects(providers text[], organizations text[]) -> rows (name?, organization_id?, organization?)
--- The providers and organizations that entries name by id. Of a deleted provider, what the log kept, among the newest
--- 1,000 deletions.
+-- The providers and organizations that entries name by id. The log names a deleted provider, if it is among the newest
+-- 1,000 that were deleted.
 WITH present AS MATERIALIZED (
   SELECT p.id::text AS id, p.name, o.id::text AS organization_id, o.name AS organization
     FROM identity_providers AS p
@@ -43,26 +44,49 @@ SELECT p.id, p.identifier, p.name, o.slug, called.rank
  ORDER BY called.rank, p.created_at, p.id
  LIMIT :most;
 
--- name: list_turns_of_provider(id uuid) -> rows (actor_id?, actor_address?)
+-- name: list_entries_of_provider(id uuid) -> rows (actor_id?, actor_address?)
 -- Who added a provider, and who turned it on and off last, while the log has the entries.
-SELECT turn.action AS name, iso_8601(a.at) AS at, a.actor, a.actor_id, a.details,
+SELECT wanted.action AS name, iso_8601(a.at) AS at, a.actor, a.actor_id, a.details,
        coalesce(by.email, by.phone) AS actor_address, by.id IS NOT NULL AS has_actor
   FROM identity_providers AS p
- CROSS JOIN unnest('{provider_added, provider_enabled, provider_disabled}'::text[]) AS turn (action)
+ CROSS JOIN unnest('{provider_added, provider_enabled, provider_disabled}'::text[]) AS wanted (action)
  CROSS JOIN LATERAL (SELECT a.*
                        FROM audit_log AS a
-                      WHERE a.action = turn.action AND a.at >= p.created_at
+                      WHERE a.action = wanted.action AND a.at >= p.created_at
                         AND a.details ->> 'provider_id' = p.id::text
                       ORDER BY a.at DESC, a.id DESC
                       LIMIT 1) AS a
   LEFT JOIN users AS by ON by.id = a.actor_id
  WHERE p.id = :id
- ORDER BY a.at, turn.action;
+ ORDER BY a.at, wanted.action;
 
--- name: count_opened_by_provider(id uuid, reach integer, refresh_token_lifetime integer, session_timebox integer)
---   -> row?
--- What gives tokens in the present term of a provider, and what of earlier terms is still to be ended. Reads at most
--- `reach` rows of each; `is_whole` says whether that was all.
+-- name: count_opened_by_provider(id uuid, reach integer, refresh_token_lifetime integer,
+--                                session_timebox integer) -> row?
+-- What gives tokens in the present term of a provider. Reads at most `reach` rows of each; `is_whole` says whether that
+-- was all.
+SELECT opened.sessions, opened.of_applications, keys.total AS api_keys, joined.total AS members,
+       opened.was_read < :reach AND keys.total < :reach AS is_whole
+  FROM identity_providers AS p
+ CROSS JOIN LATERAL (SELECT count(*) AS was_read,
+                            count(*) FILTER (WHERE s.is_live AND s.grant_id IS NULL) AS sessions,
+                            count(*) FILTER (WHERE s.is_live AND s.grant_id IS NOT NULL) AS of_applications
+                       FROM (SELECT s.grant_id, is_live(s, :refresh_token_lifetime, :session_timebox) AS is_live
+                               FROM sessions AS s
+                              WHERE s.provider_term = p.term AND s.ended_at IS NULL
+                              LIMIT :reach) AS s) AS opened
+ CROSS JOIN LATERAL (SELECT count(*) AS total
+                       FROM (SELECT FROM api_keys AS k
+                              WHERE k.provider_term = p.term AND is_live(k)
+                              LIMIT :reach) AS k) AS keys
+ CROSS JOIN LATERAL (SELECT count(*) AS total
+                       FROM (SELECT FROM memberships AS m
+                              WHERE m.provider_id = p.id
+                              LIMIT :reach) AS m) AS joined
+ WHERE p.id = :id;
+
+-- name: count_unended_of_provider(id uuid, reach integer) -> row?
+-- What a provider opened in earlier terms and no batch has ended yet. Nothing of it gives a token. Reads the terms by
+-- jumps in their index, and counts at most `reach` rows of each.
 WITH RECURSIVE present AS MATERIALIZED (
   SELECT term FROM present_terms()
 ), terms (term) AS (
@@ -76,9 +100,7 @@ WITH RECURSIVE present AS MATERIALIZED (
     FROM terms
    WHERE terms.term IS NOT NULL
 )
-SELECT opened.sessions, opened.of_applications, keys.total AS api_keys, joined.total AS members,
-       opened.was_read < :reach AND keys.total < :reach AS is_whole,
-       (SELECT count(*)
+SELECT (SELECT count(*)
           FROM (SELECT
                   FROM terms
                   JOIN sessions AS s ON s.provider_term = terms.term AND s.ended_at IS NULL
@@ -95,18 +117,6 @@ SELECT opened.sessions, opened.of_applications, keys.total AS api_keys, joined.t
                                 WHERE i.user_id = k.user_id AND i.provider = provider_name(p))
                  LIMIT :reach) AS keys) AS api_keys_left
   FROM identity_providers AS p
- CROSS JOIN LATERAL (SELECT count(*) AS was_read,
-                            count(*) FILTER (WHERE s.is_live AND s.grant_id IS NULL) AS sessions,
-                            count(*) FILTER (WHERE s.is_live AND s.grant_id IS NOT NULL) AS of_applications
-                       FROM (SELECT s.grant_id, is_live(s, :refresh_token_lifetime, :session_timebox) AS is_live
-                               FROM sessions AS s
-                              WHERE s.provider_term = p.term AND s.ended_at IS NULL
-                              LIMIT :reach) AS s) AS opened
- CROSS JOIN LATERAL (SELECT count(*) AS total
-                       FROM (SELECT FROM api_keys AS k
-                              WHERE k.provider_term = p.term AND is_live(k) LIMIT :reach) AS k) AS keys
- CROSS JOIN LATERAL (SELECT count(*) AS total
-                       FROM (SELECT FROM memberships AS m WHERE m.provider_id = p.id LIMIT :reach) AS m) AS joined
  WHERE p.id = :id;
 
 -- name: select_requirement_of_provider(id uuid) -> row?
@@ -120,8 +130,8 @@ SELECT o.needs_own_provider,
  WHERE p.id = :id;
 
 -- name: list_demands_on_member(user_id uuid) -> rows
--- The organizations of a user that ask for more than a sign-in, and what of it the user has: the names of providers that
--- are on and have an identity of the user (`own`), of all that are on, and of those that are off.
+-- The organizations of a user that require more than a sign-in, and what of it the user has. `own` are the names of
+-- providers that are on and have an identity of the user, `on` of all that are on, `off` of the others.
 SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, own_factors.has_second_step AS has_factor,
        coalesce(array_agg(p.name ORDER BY p.created_at, p.id) FILTER (WHERE p.is_on AND EXISTS (
          SELECT FROM identities AS i WHERE i.user_id = m.user_id AND i.provider = provider_name(p))), '{}') AS own,

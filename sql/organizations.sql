@@ -40,9 +40,10 @@ SELECT count(*) AS matches
   FROM (SELECT * FROM organizations ORDER BY id LIMIT :most) AS o
  WHERE organization_is_listed(o, :id, :q);
 
--- name: list_organizations(id uuid, q text, page_size integer, page_offset bigint, most integer, most_members integer) -> row
--- Reads organizations in their order until the page is full, and others until it has counted `most`. Postgres expects that
--- `coalesce` finds many organizations, and uses no index of names.
+-- name: list_organizations(id uuid, q text, page_size integer, page_offset bigint, most integer,
+--                          most_members integer) -> row
+-- Reads organizations in their order until the page is full, and counts others up to `most`. Because of `coalesce`,
+-- Postgres expects many matches, and uses no index of names.
 SELECT (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_object('members', counted.members)
                                   ORDER BY (page.o).created_at DESC, (page.o).id DESC), '[]')::text
           FROM (SELECT o
@@ -60,7 +61,8 @@ SELECT (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_obj
                  WHERE o.ended_at IS NULL AND (:q IS NULL OR coalesce(organization_is_listed(o, :id, :q), false))
                  LIMIT :most) AS counted) AS total;
 
--- name: find_organizations(id uuid, q text, page_size integer, page_offset bigint, most integer, most_members integer) -> row
+-- name: find_organizations(id uuid, q text, page_size integer, page_offset bigint, most integer,
+--                          most_members integer) -> row
 -- Collects up to `most` organizations that the indexes find, and sorts them.
 WITH matches AS MATERIALIZED (
   SELECT o.id, o.created_at
@@ -81,7 +83,8 @@ SELECT (SELECT coalesce(jsonb_agg(organization_object(o) || jsonb_build_object('
               ) AS counted) AS organizations,
        (SELECT count(*) FROM matches) AS total;
 
--- name: sample_members(organization_id uuid, q text, with_addresses boolean, few integer, most integer) -> row (matches?)
+-- name: sample_members(organization_id uuid, q text, with_addresses boolean, few integer, most integer)
+--   -> row (matches?)
 -- How many of `most` members a search finds: the least of the four quarters of the organization's time. Null for an
 -- organization with up to `few` members.
 SELECT CASE WHEN has_more_members(:organization_id, :few)
@@ -104,7 +107,7 @@ SELECT CASE WHEN has_more_members(:organization_id, :few)
 
 -- name: list_members(organization_id uuid, q text, with_addresses boolean, page_size integer, page_offset bigint,
 --                    most bigint) -> row
--- Reads members in their order until `most` match. As a subquery in a condition, users are read by their ids, one by one.
+-- Reads members in their order until `most` match. The subquery in the condition reads users by their ids, one by one.
 WITH matches AS MATERIALIZED (
   SELECT m.user_id, m.created_at
     FROM memberships AS m
@@ -126,8 +129,8 @@ SELECT (SELECT coalesce(jsonb_agg(member_object(m, u, own.oldest IS NOT NULL, :w
 
 -- name: find_members(organization_id uuid, q text, with_addresses boolean, page_size integer, page_offset bigint,
 --                    most integer) -> row
--- Collects users that the index of words finds, and sorts those who are members. Collects `most`, or all for an organization
--- with more members. The subquery with OFFSET looks up memberships one by one.
+-- Collects `most` users that the index of words finds, or all for an organization with more members, and sorts those who
+-- are members. The subquery with OFFSET looks up memberships one by one.
 WITH found AS MATERIALIZED (
   SELECT u.id, :with_addresses OR has_name(u, :q) AS is_match
     FROM users AS u
@@ -161,8 +164,8 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
 
 -- name: list_audit_of_organization(organization_id uuid, days integer, page_size integer, page_offset bigint,
 --                                  most integer) -> row
--- The entries of all `days`, or of the last ones. Owners read that an operator acted, or was refused, but not which one. A refusal shows nothing about the
--- account, nor the id of a user who is not a member, such as another administrator.
+-- The entries of the last `days`, or all. Owners read that an operator acted, or was refused, but not which one. A refusal
+-- shows nothing about the account, nor the id of a user who is not a member, such as another administrator.
 SELECT (SELECT count(*)
           FROM (SELECT
                   FROM audit_log AS a

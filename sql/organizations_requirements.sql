@@ -1,4 +1,4 @@
--- What a requirement or the end of an organization changes for its members. `most` bounds the members that are looked at.
+-- What a requirement or the end of an organization changes for its members. `most` bounds the members that are read.
 
 -- name: list_without_factor(organization_id uuid, most integer, page_size integer, page_offset bigint) -> row
 -- The members without a second factor or passkey, in the order in which they joined.
@@ -21,8 +21,8 @@ SELECT (SELECT count(*) FROM members) AS members, (SELECT count(*) FROM lacking)
           JOIN users AS u ON u.id = page.user_id) AS listed;
 
 -- name: list_without_own_sign_in(organization_id uuid, most integer, page_size integer, page_offset bigint) -> row
--- The members without an identity at the organization's provider of their address. `cause` is why the provider may
--- not sign a member in, who comes first; null if it may.
+-- The members whom no provider of the organization signs in yet. `cause` is why none may, and null if one may; members
+-- with a cause come first.
 WITH members AS MATERIALIZED (
   SELECT m.user_id, m.created_at
     FROM memberships AS m

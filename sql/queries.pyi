@@ -530,7 +530,7 @@ class ListProvidersCalled(NamedTuple):
 
 def list_providers_called(on: Runner, /, *, text: str | None, identifier: str | None, most: int | None) -> list[ListProvidersCalled]: ...
 
-class ListTurnsOfProvider(NamedTuple):
+class ListEntriesOfProvider(NamedTuple):
     name: str
     at: str
     actor: str
@@ -539,7 +539,7 @@ class ListTurnsOfProvider(NamedTuple):
     actor_address: str | None
     has_actor: bool
 
-def list_turns_of_provider(on: Runner, /, *, id: str | None) -> list[ListTurnsOfProvider]: ...
+def list_entries_of_provider(on: Runner, /, *, id: str | None) -> list[ListEntriesOfProvider]: ...
 
 class CountOpenedByProvider(NamedTuple):
     sessions: int
@@ -547,10 +547,14 @@ class CountOpenedByProvider(NamedTuple):
     api_keys: int
     members: int
     is_whole: bool
+
+def count_opened_by_provider(on: Runner, /, *, id: str | None, reach: int | None) -> CountOpenedByProvider | None: ...
+
+class CountUnendedOfProvider(NamedTuple):
     sessions_left: int
     api_keys_left: int
 
-def count_opened_by_provider(on: Runner, /, *, id: str | None, reach: int | None) -> CountOpenedByProvider | None: ...
+def count_unended_of_provider(on: Runner, /, *, id: str | None, reach: int | None) -> CountUnendedOfProvider | None: ...
 
 class SelectRequirementOfProvider(NamedTuple):
     needs_own_provider: bool

@@ -77,18 +77,23 @@ AS $$
   SELECT to_tsvector('simple', translate(o.name, '@._+-/’', '       '))
 $$;
 
--- Whether a search finds an organization: by the id, the beginning of the short name, or the beginnings of words of the name.
--- As a range, a prefix is read from the index of short names.
+-- Whether a search finds an organization: by the id, the beginning of the short name, or the beginnings of words of the
+-- name. As a range, a prefix is read from the index of short names.
 CREATE OR REPLACE FUNCTION organization_is_listed(o organizations, wanted_id uuid, search text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT o.id = wanted_id OR o.slug >= search AND o.slug < search || chr(1114111) OR words_of_organization(o) @@ query_of(search)
+  SELECT o.id = wanted_id
+         OR o.slug >= search AND o.slug < search || chr(1114111)
+         OR words_of_organization(o) @@ query_of(search)
 $$;
 
 CREATE OR REPLACE FUNCTION has_more_members(organization uuid, number integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT EXISTS (SELECT FROM memberships WHERE organization_id = organization ORDER BY created_at, user_id OFFSET number)
+  SELECT EXISTS (SELECT FROM memberships
+                  WHERE organization_id = organization
+                  ORDER BY created_at, user_id
+                 OFFSET number)
 $$;
 
 -- Whether each word of a search begins a word of the name. The first test takes a tenth of the time of the second.
@@ -108,7 +113,8 @@ AS $$
 $$;
 
 -- A member in a list. Without addresses, as members see one another. Inlined.
-CREATE OR REPLACE FUNCTION member_object(m memberships, u users, has_factor boolean, with_addresses boolean) RETURNS jsonb
+CREATE OR REPLACE FUNCTION member_object(m memberships, u users, has_factor boolean, with_addresses boolean)
+  RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object('user_id', m.user_id, 'name', name_of(u.user_metadata), 'role', m.role)

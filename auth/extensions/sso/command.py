@@ -9,9 +9,9 @@ from auth.cli import INPUT_FILE_OR_STDIN, as_operator, ask, json_option, printab
 from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
 from auth.extensions.sso.routes import NewProvider
-from auth.flows.admin import provider_reach, providers
+from auth.flows.admin import provider_summary, providers
 from auth.flows.admin.provider_actions import ACTIONS
-from auth.flows.admin.provider_reach import ProviderStory
+from auth.flows.admin.provider_summary import ProviderSummary
 from auth.flows.admin.providers import IDENTIFIER
 from auth.flows.admin.schemas import PROVIDER_CHANGE
 from auth.flows.history.subjects import called
@@ -90,10 +90,10 @@ def show_provider(provider: str) -> None:
     Example: latchkey providers show acme.example
     """
     with as_operator() as asked:
-        story = provider_reach.story_of(asked, provider_reach.find(asked, provider))
-        object = providers.described(asked, story.row)
-        told = [_line(title, text) for title, text in provider_reach.lines_of(story)]
-        show(object | provider_reach.object_of(story), *_lines(object), *told)
+        summary = provider_summary.summary_of(asked, provider_summary.find(asked, provider))
+        object = providers.described(asked, summary.row)
+        lines = [_line(title, text) for title, text in provider_summary.lines_of(summary)]
+        show(object | provider_summary.object_of(summary), *_lines(object), *lines)
 
 
 @command.command("change")
@@ -120,9 +120,9 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     """
     body = _body(members, secret_file)
     with as_operator() as asked:
-        row = provider_reach.find(asked, provider)
+        row = provider_summary.find(asked, provider)
         if body.get("enabled") is False:
-            _ask(provider_reach.story_of(asked, row), "disable")
+            _ask(provider_summary.summary_of(asked, row), "disable")
         changed = providers.change(asked, row.id, check(PROVIDER_CHANGE, body))
         show(changed, *_lines(changed))
 
@@ -163,10 +163,10 @@ def delete(provider: str) -> None:
     Example: latchkey providers delete acme
     """
     with as_operator() as asked:
-        story = provider_reach.story_of(asked, provider_reach.find(asked, provider))
-        _ask(story, "delete")
-        ACTIONS["delete"].flow(asked, story.row.id)
-    click.echo(printable(f"{story.name} is deleted."))
+        summary = provider_summary.summary_of(asked, provider_summary.find(asked, provider))
+        _ask(summary, "delete")
+        ACTIONS["delete"].flow(asked, summary.row.id)
+    click.echo(printable(f"{summary.name} is deleted."))
 
 
 @command.command("adopt")
@@ -180,32 +180,26 @@ def adopt(provider: str, address: str) -> None:
     """
     email = canonical_typed_email(address)
     with as_operator() as asked:
-        row = provider_reach.find(asked, provider)
+        row = provider_summary.find(asked, provider)
         providers.adopt(asked, row.id, email)
     click.echo(printable(f"{email} can sign in with {row.identifier}."))
 
 
 def _act(provider: str, name: str) -> None:
-    """Ask, do an action, and say what has become of what the provider opened."""
+    """Ask, act, and print how far the end of what the provider had opened has come."""
     with as_operator() as asked:
-        before = provider_reach.story_of(asked, provider_reach.find(asked, provider))
+        before = provider_summary.summary_of(asked, provider_summary.find(asked, provider))
         _ask(before, name)
         ACTIONS[name].flow(asked, before.row.id)
-        after = provider_reach.story_of(asked, provider_reach.find(asked, before.row.id))
-        object = providers.described(asked, after.row) | provider_reach.object_of(after)
-        left = after.opened.left_in_words
-        ended = (
-            f"Still being ended, and giving no token: {left}."
-            if left
-            else "All that it had opened has ended."
-        )
-        show(object, ACTIONS[name].done, *([] if after.row.enabled else [ended]))
+        after = provider_summary.summary_of(asked, provider_summary.find(asked, before.row.id))
+        object = providers.described(asked, after.row) | provider_summary.object_of(after)
+        show(object, ACTIONS[name].done, *([] if after.row.enabled else [after.opened.end]))
 
 
-def _ask(story: ProviderStory, name: str) -> None:
+def _ask(summary: ProviderSummary, name: str) -> None:
     """Say the effects of an action, and ask for it."""
     if not click.get_current_context().meta["--yes"]:
-        for effect in ACTIONS[name].effects(story):
+        for effect in ACTIONS[name].effects(summary):
             click.echo(printable(effect), err=True)
     ask(ACTIONS[name].question)
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response
 from auth.core.providers.customers import host_of
 from auth.core.text.labels import counted
 from auth.extensions.sso.routes import NewProvider
-from auth.flows.admin import provider_reach, providers
+from auth.flows.admin import provider_summary, providers
 from auth.flows.admin.provider_actions import ACTIONS
 from auth.flows.admin.providers import IDENTIFIER
 from auth.flows.admin.schemas import PROVIDER_CHANGE
@@ -58,7 +58,9 @@ def show_provider(provider_id: str) -> Response:
     return console_page(
         "provider.html",
         provider=provider,
-        turns=[(turn, entries.actor_of(turn.entry)) for turn in provider.story.turns],
+        entries=[
+            (provider_summary.title_of(entry), entries.actor_of(entry)) for entry in provider.summary.entries
+        ],
         acts=_ACTS,
         possible=["change", "adopt", *(act for act, can in states.items() if can), "delete"],
         notice=notice_of(_MAKING | _ACTS),
@@ -67,11 +69,11 @@ def show_provider(provider_id: str) -> Response:
 
 def _found(provider_id: str) -> Subject:
     asked, id = current_asked(), canonical_id(provider_id, "custom_provider_not_found")
-    story = provider_reach.story_of(asked, providers.found_provider(asked, id))
-    provider = SimpleNamespace(**providers.described(asked, story.row))
-    provider.story, provider.is_blocked = story, story.row.is_blocked
-    provider.organization, provider.host = story.organization, host_of(story.row.issuer)
-    return Subject(story.row.name, f"{_PATH}/{id}", provider)
+    summary = provider_summary.summary_of(asked, providers.found_provider(asked, id))
+    provider = SimpleNamespace(**providers.described(asked, summary.row))
+    provider.summary, provider.is_blocked = summary, summary.row.is_blocked
+    provider.organization, provider.host = summary.organization, host_of(summary.row.issuer)
+    return Subject(summary.row.name, f"{_PATH}/{id}", provider)
 
 
 def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +101,7 @@ _ACTS = {
     "change": _act(
         title="Change provider",
         effects=lambda subject: [
-            f"Changes 1 provider with {counted(subject.row.story.opened.users, 'user')}.",
+            f"Changes 1 provider with {counted(subject.row.summary.opened.users, 'user')}.",
         ],
         undo="You can change it back. The issuer can’t change while it has users.",
         do=lambda asked, subject, body: providers.change(asked, subject.row.id, body),
@@ -123,7 +125,7 @@ _ACTS = {
     **{
         name: Action.of(
             action,
-            effects=lambda subject, action=action: action.effects(subject.row.story),
+            effects=lambda subject, action=action: action.effects(subject.row.summary),
             do=lambda asked, subject, _form, action=action: action.flow(asked, subject.row.id),
             then=_PATH if name == "delete" else "",
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from auth.core.text.labels import quoted
 from auth.flows.admin import providers
 from auth.flows.admin.actions import AdminAction
-from auth.flows.admin.provider_reach import ProviderStory
+from auth.flows.admin.provider_summary import ProviderSummary
 from auth.web.asked import Asked
 
 
@@ -15,50 +15,52 @@ class ProviderAction(AdminAction):
     """An action on a provider. `effects` returns sentences about the effects, in numbers."""
 
     flow: Callable[[Asked, str], object]
-    effects: Callable[[ProviderStory], Iterator[str]]
+    effects: Callable[[ProviderSummary], Iterator[str]]
     question: str
 
 
-def _disabling(story: ProviderStory) -> Iterator[str]:
-    yield f"Disables 1 provider, {story.name}. Nobody can sign in with it any more."
-    yield from _ends(story)
+def _disabling(summary: ProviderSummary) -> Iterator[str]:
+    yield f"Disables 1 provider, {summary.name}. Nobody can sign in with it any more."
+    yield from _ends(summary)
     yield "Members stay members, and passwords, passkeys and emailed links still sign in."
-    yield from _locks_out(story)
-    if story.organization:
+    yield from _locks_out(summary)
+    if summary.organization:
         yield "Its owners are told, and can’t turn it on again."
 
 
-def _enabling(story: ProviderStory) -> Iterator[str]:
-    yield f"Enables 1 provider, {story.name}: users can sign in with it again."
+def _enabling(summary: ProviderSummary) -> Iterator[str]:
+    yield f"Enables 1 provider, {summary.name}: users can sign in with it again."
     yield "What it had opened before stays ended."
 
 
-def _deleting(story: ProviderStory) -> Iterator[str]:
-    users = story.opened.said("users", "user")
-    yield f"Deletes 1 provider, {story.name}, and the identities of {users} there."
-    yield from _ends(story)
-    if story.opened.members:
-        yield f"Removes {story.opened.said('members', 'member')} whom it has added to the organization."
+def _deleting(summary: ProviderSummary) -> Iterator[str]:
+    users = summary.opened.count_of("users", "user")
+    yield f"Deletes 1 provider, {summary.name}, and the identities of {users} there."
+    yield from _ends(summary)
+    if summary.opened.members:
+        yield f"Removes {summary.opened.count_of('members', 'member')} whom it has added to the organization."
     yield "They can no longer sign in with it. Their accounts stay."
-    yield from _locks_out(story)
+    yield from _locks_out(summary)
 
 
-def _ends(story: ProviderStory) -> Iterator[str]:
-    opened = story.opened
+def _ends(summary: ProviderSummary) -> Iterator[str]:
+    opened = summary.opened
     if opened.is_any:
         yield (
-            f"Ends {opened.in_words}. From the moment of the act none of them gives a token; they are ended"
-            " in batches."
+            f"Ends {opened.in_words}. None of them gives a token from that moment on; they are ended in"
+            " batches."
         )
     else:
         yield "It has opened no session and no API key that is still good."
 
 
-def _locks_out(story: ProviderStory) -> Iterator[str]:
-    needs = story.requirement
-    if story.organization and needs and needs.needs_own_provider:
-        until = "they sign in with another of its providers" if needs.has_another else "it is enabled again"
-        name = quoted(story.organization.name)
+def _locks_out(summary: ProviderSummary) -> Iterator[str]:
+    requirement = summary.requirement
+    if summary.organization and requirement and requirement.needs_own_provider:
+        until = (
+            "they sign in with another of its providers" if requirement.has_another else "it is enabled again"
+        )
+        name = quoted(summary.organization.name)
         yield (
             f"{name} requires its own sign-in: its members lose access until {until}, or the requirement is"
             " lifted."

@@ -127,7 +127,7 @@ def outcome(details: JsonObject) -> str:
             return f"failed after {attempts}{error}"
 
 
-def key_of(row: "TimelineEntry | queries.ListTurnsOfProvider") -> str | None:
+def key_of(row: "TimelineEntry | queries.ListEntriesOfProvider") -> str | None:
     """Return the administrative key that acted, if one did: `key billing`."""
     if row.actor != "service_role" or row.actor_id is None:
         return None

@@ -63,7 +63,7 @@ def path_of(subject: Subject) -> str | None:
     return subject.path if is_on else None
 
 
-def actor_of(row: "queries.ListTurnsOfProvider") -> dict[str, Any]:
+def actor_of(row: "queries.ListEntriesOfProvider") -> dict[str, Any]:
     """Return what the macro `actor` needs of an entry without a user."""
     return row._asdict() | {"key": timeline.key_of(row), "is_by_user": False}
 

@@ -18,7 +18,7 @@ NAMED = "Acme-Idp (Acme)"
 OPENED = "1 session, 1 session of applications and 1 API key"
 PROMISES = (
     f"Disables 1 provider, {NAMED}. Nobody can sign in with it any more.",
-    f"Ends {OPENED}. From the moment of the act none of them gives a token; they are ended in batches.",
+    f"Ends {OPENED}. None of them gives a token from that moment on; they are ended in batches.",
     "Members stay members, and passwords, passkeys and emailed links still sign in.",
     "Acme requires its own sign-in: its members lose access until it is enabled again, or the requirement is lifted.",
     "Its owners are told, and can’t turn it on again.",
@@ -348,6 +348,5 @@ class TestDisabling:
         # As after an interruption: the term has ended, and no batch has run.
         database.run("UPDATE identity_providers SET is_on = false, is_blocked = true")
         text = words(armed.visit(f"/console/providers/{provider}"))
-        assert "2 sessions and 1 API key from before it was turned off are still being ended." in text
-        assert "None of them gives a token." in text
+        assert "Still being ended, and giving no token: 2 sessions and 1 API key." in text
         assert "Sessions 0" in text
