@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from auth.core.text.labels import names
+from auth.flows.history import timeline
 from sql import schema
 from tests.support import previous_release
 from tests.support.answers import A_UUID, assert_error
-from tests.support.audit import FIREFOX, clear_history
+from tests.support.audit import FIREFOX, clear_history, record
 from tests.support.checked_rows import statements_run
 from tests.support.factors import set_up
 from tests.support.links import follow, send, type_in
@@ -214,6 +215,14 @@ class TestRefusal:
             assert_error(response, 401, "invalid_credentials", "Invalid login credentials")
         finally:
             database.run("ALTER TABLE mislaid RENAME TO audit_log")
+
+
+def test_user_is_the_actor_of_the_same_anonymous_acts_in_new_entries_and_in_old_ones(alice, database):
+    clear_history(database)
+    for action in names("acts"):
+        record(database, alice.id, action)
+    rows = database.all("SELECT action FROM audit_log WHERE actor = 'user' AND actor_id = user_id")
+    assert {row.action for row in rows} == timeline.OWN_ACTS
 
 
 def test_documentation_lists_exactly_the_recorded_actions():
