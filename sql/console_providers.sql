@@ -1,7 +1,7 @@
 -- Customers' providers as operators see them: their names on other pages, what they have opened, and who turned
 -- them on.
 
--- name: list_subjects(providers text[], organizations text[]) -> rows (name?, organization_id?, organization?)
+-- name: list_mentions(providers text[], organizations text[]) -> rows (name?, organization_id?, organization?)
 -- The providers and organizations that entries name by id. The log names a deleted provider, if it is among the newest
 -- 1,000 that were deleted.
 WITH present AS MATERIALIZED (
@@ -129,7 +129,7 @@ SELECT o.needs_own_provider,
   JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NULL
  WHERE p.id = :id;
 
--- name: list_demands_on_member(user_id uuid) -> rows
+-- name: list_requirements_on_member(user_id uuid) -> rows
 -- The organizations of a user that require more than a sign-in, and what of it the user has. `own` are the names of
 -- providers that are on and have an identity of the user, `on` of all that are on, `off` of the others.
 SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, own_factors.has_second_step AS has_factor,

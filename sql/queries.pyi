@@ -511,7 +511,7 @@ class SelectGrantOfUser(NamedTuple):
 
 def select_grant_of_user(on: Runner, /, *, user_id: str | None, client_id: str | None) -> SelectGrantOfUser | None: ...
 
-class ListSubjects(NamedTuple):
+class ListMentions(NamedTuple):
     kind: str
     id: str
     name: str | None
@@ -519,7 +519,7 @@ class ListSubjects(NamedTuple):
     organization: str | None
     is_present: bool
 
-def list_subjects(on: Runner, /, *, providers: Sequence[str | None] | None, organizations: Sequence[str | None] | None) -> list[ListSubjects]: ...
+def list_mentions(on: Runner, /, *, providers: Sequence[str | None] | None, organizations: Sequence[str | None] | None) -> list[ListMentions]: ...
 
 class ListProvidersCalled(NamedTuple):
     id: str
@@ -562,7 +562,7 @@ class SelectRequirementOfProvider(NamedTuple):
 
 def select_requirement_of_provider(on: Runner, /, *, id: str | None) -> SelectRequirementOfProvider | None: ...
 
-class ListDemandsOnMember(NamedTuple):
+class ListRequirementsOnMember(NamedTuple):
     id: str
     slug: str
     name: str
@@ -573,7 +573,7 @@ class ListDemandsOnMember(NamedTuple):
     on: list[str]
     off: list[str]
 
-def list_demands_on_member(on: Runner, /, *, user_id: str | None) -> list[ListDemandsOnMember]: ...
+def list_requirements_on_member(on: Runner, /, *, user_id: str | None) -> list[ListRequirementsOnMember]: ...
 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any

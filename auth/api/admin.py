@@ -10,7 +10,8 @@ from auth.flows import failure_counts, organizations, totals
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
-from auth.flows.history import subjects, timeline
+from auth.flows.history import timeline
+from auth.flows.history.mentions import mentions_of
 from auth.web import counted, dialect, fields, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
@@ -211,8 +212,8 @@ def get_timeline(user_id: str) -> Response:
     place = bounds(query)
     is_within = place["page_offset"] < counts.total
     rows = queries.list_timeline(latchkey.db, user_id=user_id, **place) if is_within else []
-    about = subjects.of(latchkey.db, [row.details for row in rows])
-    items = json.dumps([timeline.item(row, about) for row in rows])
+    mentions = mentions_of(latchkey.db, [row.details for row in rows])
+    items = json.dumps([timeline.item(row, mentions) for row in rows])
     holders = [user_id, *(counts.addresses or [])]
     limits = json.dumps(failure_counts.against(latchkey.settings, latchkey.db, holders))
     return paginated(items, counts.total, query, limits=limits)

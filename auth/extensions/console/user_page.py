@@ -10,8 +10,8 @@ from flask import Blueprint, Response
 from auth.core.text import names
 from auth.core.text.labels import counted, quoted
 from auth.extensions.console.user_actions import DONE, USER_ACTIONS
-from auth.flows.history import explanation, subjects
-from auth.flows.history.subjects import Subjects
+from auth.flows.history import explanation
+from auth.flows.history.mentions import Mentions, mentions_of
 from auth.html.admin import entries
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import notice_of
@@ -59,9 +59,9 @@ def show_user(user_id: str) -> Response:
     sessions = queries.list_any_sessions(latchkey.db, user_id=id, most=_SESSIONS) if facts else []
     methods = [each["provider"] for each in facts.identities] if facts else []
     methods += [each.provider for each in sessions]
-    about = subjects.of(latchkey.db, [row.details for row in rows], methods)
+    mentions = mentions_of(latchkey.db, [row.details for row in rows], methods)
     story = {
-        "entries": entries.sentences(rows[:ENTRIES], about),
+        "entries": entries.sentences(rows[:ENTRIES], mentions),
         "kinds": _KINDS_OF_ENTRIES,
         "kind": query["kind"],
         "first": first_page(),
@@ -70,14 +70,14 @@ def show_user(user_id: str) -> Response:
     values: dict[str, Any] = {"id": id, "story": story, "notice": notice_of(DONE), "acts": USER_ACTIONS}
     if user is None or facts is None:
         return console_page("user_deleted.html", **values)
-    values |= {"sessions": sessions, "customers": about, "path_of": entries.path_of}
-    return console_page("user.html", **values, **_about(user, facts, about))
+    values |= {"sessions": sessions, "mentions": mentions, "path_of": entries.path_of}
+    return console_page("user.html", **values, **_about(user, facts, mentions))
 
 
 def _about(
-    user: "queries.SelectSummary", facts: "queries.SelectUserFacts", about: Subjects
+    user: "queries.SelectSummary", facts: "queries.SelectUserFacts", mentions: Mentions
 ) -> dict[str, Any]:
-    explained = explanation.explain(latchkey.settings, latchkey.db, user, about)
+    explained = explanation.explain(latchkey.settings, latchkey.db, user, mentions)
     if facts.invited_at:
         # The invitation is the message that confirms the address.
         obstacles = [obstacle for obstacle in explained.obstacles if obstacle.act != "recover"]

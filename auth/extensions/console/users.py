@@ -11,7 +11,7 @@ from auth.core.text.labels import counted
 from auth.flows import failure_counts
 from auth.flows.admin import searches
 from auth.flows.admin.searches import Filters
-from auth.flows.history import subjects
+from auth.flows.history.mentions import mentions_of
 from auth.html.admin.access import administrator
 from auth.html.admin.console_page import console_page, whole_address
 from auth.html.page import provider
@@ -98,10 +98,10 @@ def show_users() -> Response:
     except QueryCanceled:
         return console_page("users.html", status=422, found=None, **values)
     methods = chain.from_iterable(user.providers for user in result["users"])
-    customers = subjects.of(latchkey.db, methods=[*methods, chosen])
-    if named := customers.provider(chosen):
-        choices["provider"] = {**choices["provider"], chosen or "": named.text}
-    return console_page("users.html", found=result, provider=provider, customers=customers, **values)
+    mentions = mentions_of(latchkey.db, methods=[*methods, chosen])
+    if customer := mentions.provider(chosen):
+        choices["provider"] = {**choices["provider"], chosen or "": customer.text}
+    return console_page("users.html", found=result, provider=provider, mentions=mentions, **values)
 
 
 def _find(query: dict[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from auth.flows.admin.provider_actions import ACTIONS
 from auth.flows.admin.provider_summary import ProviderSummary
 from auth.flows.admin.providers import IDENTIFIER
 from auth.flows.admin.schemas import PROVIDER_CHANGE
-from auth.flows.history.subjects import called
+from auth.flows.history.mentions import called
 from auth.web.input import check
 
 

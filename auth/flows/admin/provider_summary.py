@@ -8,7 +8,7 @@ from auth.core.text.moments import clock
 from auth.flows.admin import providers
 from auth.flows.admin.providers import IDENTIFIER
 from auth.flows.history import timeline
-from auth.flows.history.subjects import called
+from auth.flows.history.mentions import called
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries

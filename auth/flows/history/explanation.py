@@ -11,8 +11,8 @@ from auth.core.text.labels import quoted
 from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
 from auth.flows import failure_counts, organizations
-from auth.flows.history import subjects, timeline
-from auth.flows.history.subjects import Subjects, called
+from auth.flows.history import timeline
+from auth.flows.history.mentions import Mentions, called, mentions_of
 from auth.rules.identities import domain_of
 from sql import Database, queries
 
@@ -54,28 +54,28 @@ _NO_WAY = SignInObstacle("no address, provider or passkey that is turned on", "A
 class Explanation:
     """`ways` are the sign-in methods that work, even during a lock; `limits` those of failure_counts.py.
 
-    `demands` are the organizations where the user, once signed in, may lack access, and why.
+    `requirements` are what organizations ask for besides a sign-in, and what of it the user lacks.
     `claims` are the claims of `AUTH_TOKEN_CLAIMS` in the next access token, without those of its session.
     """
 
     ways: list[str]
     obstacles: list[SignInObstacle]
     limits: list[failure_counts.Count]
-    demands: list[str]
+    requirements: list[str]
     claims: dict[str, Any]
     claims_problem: str | None
     is_locked: bool
 
 
 def explain(
-    settings: Settings, db: Database, user: "queries.SelectSummary", about: Subjects | None = None
+    settings: Settings, db: Database, user: "queries.SelectSummary", mentions: Mentions | None = None
 ) -> Explanation:
-    """Explain a row of `select_summary`. `about` has the user's providers, if the caller knows them."""
+    """Explain a row of `select_summary`. `mentions` has the user's providers, if the caller knows them."""
     addresses = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
     limits = failure_counts.against(settings, db, [user.id, *addresses])
-    rows = queries.list_demands_on_member(db, user_id=user.id) if organizations.is_on(settings) else []
-    about = about or subjects.of(db, methods=user.providers)
-    by_customer, of_customer = _customers(settings, db, user, about)
+    rows = queries.list_requirements_on_member(db, user_id=user.id) if organizations.is_on(settings) else []
+    mentions = mentions or mentions_of(db, methods=user.providers)
+    by_customer, of_customer = _customers(settings, db, user, mentions)
     ways = [] if user.banned_until else [*_ways(settings, user), *by_customer]
     locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
     obstacles = [*_obstacles(settings, user), *of_customer, *_locks(limits, ways)]
@@ -98,7 +98,7 @@ def explain(
         ways,
         obstacles if ways or obstacles else [_NO_WAY],
         limits,
-        [_demand(row) for row in rows],
+        [_requirement(row) for row in rows],
         claims or {},
         problem,
         bool(locked),
@@ -124,7 +124,7 @@ def _ways(settings: Settings, user: "queries.SelectSummary") -> Iterator[str]:
 
 
 def _customers(
-    settings: Settings, db: Database, user: "queries.SelectSummary", about: Subjects
+    settings: Settings, db: Database, user: "queries.SelectSummary", mentions: Mentions
 ) -> tuple[list[str], list[SignInObstacle]]:
     """Return the providers of customers that work for the user, and the obstacles."""
     ways, obstacles = [], []
@@ -143,8 +143,8 @@ def _customers(
                 or (not provider.enabled and "is disabled")
                 or (domain not in provider.domains and "does not sign in addresses of this domain")
             )
-            subject = about.provider(f"{names.PREFIX}{id}")
-            way = f"the provider {subject.text if subject else quoted(provider.name)}"
+            mention = mentions.provider(f"{names.PREFIX}{id}")
+            way = f"the provider {mention.text if mention else quoted(provider.name)}"
             if problem:
                 advice = f"See whose it is, and why: latchkey providers show {provider.identifier}"
                 obstacles.append(SignInObstacle(f"{way} {problem}", advice, provider_id=id))
@@ -153,16 +153,16 @@ def _customers(
     company = queries.select_provider_of_user(db, user_id=user.id) if settings.sso else None
     is_closed = company and company.enabled and not company.is_linked and not company.is_adopted
     if company and is_closed and not organizations.is_provider_off(settings, company.organization_id):
-        owner = queries.select_organization(db, id=company.organization_id, slug=None)
-        way = called(company.name, owner.name if owner else None)
-        text = f"the sign-in page leads to the provider {way}, which does not sign in this user"
+        organization = queries.select_organization(db, id=company.organization_id, slug=None)
+        name = called(company.name, organization.name if organization else None)
+        text = f"the sign-in page leads to the provider {name}, which does not sign in this user"
         obstacles.append(
             SignInObstacle(text, f"Run: latchkey providers adopt {company.identifier} {user.email}")
         )
     return ways, obstacles
 
 
-def _demand(row: "queries.ListDemandsOnMember") -> str:
+def _requirement(row: "queries.ListRequirementsOnMember") -> str:
     """Return what an organization asks for, and what of it the user lacks."""
     lines = []
     if row.level == "aal2":
@@ -172,7 +172,7 @@ def _demand(row: "queries.ListDemandsOnMember") -> str:
     return f"{quoted(row.name)} asks for {', and for '.join(lines)}"
 
 
-def _own_sign_in(row: "queries.ListDemandsOnMember") -> str:
+def _own_sign_in(row: "queries.ListRequirementsOnMember") -> str:
     own, on, off = (" or ".join(map(quoted, names)) for names in (row.own, row.on, row.off))
     if own:
         return f"so membership counts only after a sign-in with {own}"

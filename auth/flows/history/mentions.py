@@ -13,7 +13,7 @@ _PROVIDER, _ORGANIZATION = "provider", "organization"
 
 
 @dataclass(frozen=True)
-class Subject:
+class Mention:
     """`text` is the name in sentences; `path` that of the page in the console, if there is one."""
 
     text: str
@@ -22,35 +22,37 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Subjects:
-    """The subjects of some entries: providers by the id in their method `sso:<id>`, organizations by id."""
+class Mentions:
+    """What some entries mention: providers by the id in their method `sso:<id>`, organizations by id."""
 
-    providers: Mapping[str, Subject] = field(default_factory=dict)
-    organizations: Mapping[str, Subject] = field(default_factory=dict)
+    providers: Mapping[str, Mention] = field(default_factory=dict)
+    organizations: Mapping[str, Mention] = field(default_factory=dict)
 
-    def provider(self, method: object) -> Subject | None:
+    def provider(self, method: object) -> Mention | None:
         """Return the customer's provider that is a method of signing in."""
         id = _id_of(method)
         return self.providers.get(id) if id else None
 
-    def of(self, details: Mapping[str, Any]) -> list[Subject]:
-        """Return the subjects that the details of an entry name."""
+    def of(self, details: Mapping[str, Any]) -> list[Mention]:
+        """Return what the details of an entry mention."""
         provider = self.providers.get(provider_id_of(details) or "")
         organization = self.organizations.get(organization_id_of(details) or "")
-        return [subject for subject in (provider, organization) if subject]
+        return [mention for mention in (provider, organization) if mention]
 
 
-NONE = Subjects()
+NO_MENTIONS = Mentions()
 
 
-def of(on: Runner, entries: Sequence[Mapping[str, Any]] = (), methods: Iterable[object] = ()) -> Subjects:
-    """Return the subjects that the details of entries and the methods of signing in name.
+def mentions_of(
+    on: Runner, entries: Sequence[Mapping[str, Any]] = (), methods: Iterable[object] = ()
+) -> Mentions:
+    """Return what the details of entries, and methods of signing in, mention.
 
-    Runs one statement, or none if nothing is named.
+    Runs one statement, or none if there is nothing.
     """
     ids = {*map(provider_id_of, entries), *map(_id_of, methods)}
     slugs = {id: details[_ORGANIZATION]["slug"] for details in entries if (id := organization_id_of(details))}
-    return _subjects(on, {id for id in ids if id}, slugs)
+    return _mentions(on, {id for id in ids if id}, slugs)
 
 
 def provider_id_of(details: Mapping[str, Any]) -> str | None:
@@ -70,12 +72,12 @@ def _id_of(method: object) -> str | None:
     return id if is_uuid(id) else None
 
 
-def _subjects(on: Runner, providers: set[str], slugs: Mapping[str, str]) -> Subjects:
+def _mentions(on: Runner, providers: set[str], slugs: Mapping[str, str]) -> Mentions:
     if not providers and not slugs:
-        return NONE
-    listed = queries.list_subjects(on, providers=sorted(providers), organizations=sorted(slugs))
-    rows = {(row.kind, row.id): row for row in listed}
-    return Subjects(
+        return NO_MENTIONS
+    mentions = queries.list_mentions(on, providers=sorted(providers), organizations=sorted(slugs))
+    rows = {(row.kind, row.id): row for row in mentions}
+    return Mentions(
         {id: _provider(id, rows.get((_PROVIDER, id))) for id in providers},
         {id: _organization(id, slug, rows.get((_ORGANIZATION, id))) for id, slug in slugs.items()},
     )
@@ -86,17 +88,17 @@ def called(name: str, organization: str | None) -> str:
     return f"{quoted(name)} ({quoted(organization)})" if organization else quoted(name)
 
 
-def _provider(id: str, row: "queries.ListSubjects | None") -> Subject:
+def _provider(id: str, row: "queries.ListMentions | None") -> Mention:
     title = f"The provider {id}"
     if row and row.is_present:
-        return Subject(called(row.name or "", row.organization), title, f"console/providers/{id}")
+        return Mention(called(row.name or "", row.organization), title, f"console/providers/{id}")
+    name = f"{quoted(row.name)}, deleted" if row and row.name else "a deleted provider"
     organization = f" ({quoted(row.organization)})" if row and row.organization else ""
-    deleted = f", deleted{organization}" if row and row.name else f"a deleted provider{organization}"
-    return Subject(f"{quoted(row.name)}{deleted}" if row and row.name else deleted, title)
+    return Mention(f"{name}{organization}", title)
 
 
-def _organization(id: str, slug: str, row: "queries.ListSubjects | None") -> Subject:
+def _organization(id: str, slug: str, row: "queries.ListMentions | None") -> Mention:
     """The text is the short name of the log, which is nobody else's."""
     if row and row.is_present:
-        return Subject(slug, f"{row.name}, {id}", f"console/organizations/{id}")
-    return Subject(slug, f"An organization that has ended, {id}", f"console/audit?organization={id}")
+        return Mention(slug, f"{row.name}, {id}", f"console/organizations/{id}")
+    return Mention(slug, f"An organization that has ended, {id}", f"console/audit?organization={id}")

@@ -5,8 +5,7 @@ from auth.core.text.labels import label, quoted, values_of
 from auth.core.text.moments import clock
 from auth.core.text.names import provider
 from auth.core.text.user_agents import device
-from auth.flows.history import subjects
-from auth.flows.history.subjects import Subjects
+from auth.flows.history.mentions import NO_MENTIONS, Mentions, provider_id_of
 from sql import queries
 
 TimelineEntry: TypeAlias = (
@@ -22,10 +21,10 @@ _GUESSES = {
 }  # fmt: skip
 
 
-def item(row: "queries.ListTimeline", about: Subjects) -> JsonObject:
+def item(row: "queries.ListTimeline", mentions: Mentions) -> JsonObject:
     members = row._asdict()
     del members["user_id"]
-    return {"text": sentence(row, about)} | members
+    return {"text": sentence(row, mentions)} | members
 
 
 def is_by_user(row: "TimelineEntry") -> bool:
@@ -35,13 +34,13 @@ def is_by_user(row: "TimelineEntry") -> bool:
     return row.actor_id == row.user_id or (row.actor == "anonymous" and row.name in OWN_ACTS)
 
 
-def sentence(row: "TimelineEntry", about: Subjects = subjects.NONE) -> str:
+def sentence(row: "TimelineEntry", mentions: Mentions = NO_MENTIONS) -> str:
     """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return sentence_of_message(row)
     browser = device(row.user_agent) if row.ip else None
     origin = f", from {row.ip}" if row.ip else ""
-    return what(row, about) + _actor(row) + origin + (f" ({browser})" if browser else "")
+    return what(row, mentions) + _actor(row) + origin + (f" ({browser})" if browser else "")
 
 
 def sentence_of_message(row: "TimelineEntry | queries.SelectLastMessage") -> str:
@@ -51,9 +50,9 @@ def sentence_of_message(row: "TimelineEntry | queries.SelectLastMessage") -> str
     return f"{name} to {details['recipient']} {outcome(details)}"
 
 
-def what(row: "TimelineEntry", about: Subjects = subjects.NONE) -> str:
+def what(row: "TimelineEntry", mentions: Mentions = NO_MENTIONS) -> str:
     """Return the sentence of an act, a refusal or a session without its actor and network."""
-    return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row, about)
+    return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row, mentions)
 
 
 def message(channel: str, kind: str) -> str:
@@ -61,8 +60,8 @@ def message(channel: str, kind: str) -> str:
     return f"{label('channels', channel)} ({label('messages', kind)})"
 
 
-def _act(row: "TimelineEntry", about: Subjects) -> str:
-    values = _values(row.details, about)
+def _act(row: "TimelineEntry", mentions: Mentions) -> str:
+    values = _values(row.details, mentions)
     # The rows of one act share its details: `email_changed` says nothing of the phone.
     changed = row.name.partition("_")[0]
     for age in ("old", "new"):
@@ -72,10 +71,10 @@ def _act(row: "TimelineEntry", about: Subjects) -> str:
     return label("acts", row.name, **values)
 
 
-def _refusal(row: "TimelineEntry", about: Subjects) -> str:
+def _refusal(row: "TimelineEntry", mentions: Mentions) -> str:
     details = row.details
     text = f"{label('refused', row.name)}: {label('reasons', row.reason or '')}"
-    if at := about.provider(details.get("provider")):
+    if at := mentions.provider(details.get("provider")):
         text += f", at {at.text}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
         text += f", attempt {details['tries']} of {details['of']}"
@@ -86,9 +85,9 @@ def _refusal(row: "TimelineEntry", about: Subjects) -> str:
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 
-def _session(row: "TimelineEntry", about: Subjects) -> str:
+def _session(row: "TimelineEntry", mentions: Mentions) -> str:
     if row.name == "began":
-        values = _values(row.details, about)
+        values = _values(row.details, mentions)
         return f"session started with {values.get('provider') or values['method']}"
     if row.name == "expired":
         return "session expired"
@@ -96,10 +95,10 @@ def _session(row: "TimelineEntry", about: Subjects) -> str:
     return f"{sessions} ended: {label('end_reasons', row.reason or '')}"
 
 
-def _values(details: JsonObject, about: Subjects) -> dict[str, str]:
+def _values(details: JsonObject, mentions: Mentions) -> dict[str, str]:
     values = {name: value for name, value in details.items() if value is not None}
-    customers = about.providers.get(subjects.provider_id_of(details) or "")
-    name = customers.text if customers else provider(details.get("provider"), {})
+    mention = mentions.providers.get(provider_id_of(details) or "")
+    name = mention.text if mention else provider(details.get("provider"), {})
     return values_of(values) | {"provider": name or ""}
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from auth.core.text.labels import details
-from auth.flows.history import subjects, timeline
-from auth.flows.history.subjects import Subject, Subjects
+from auth.flows.history import timeline
+from auth.flows.history.mentions import Mention, Mentions, mentions_of, provider_id_of
 from auth.web.context import latchkey
 from sql import queries
 
@@ -25,42 +25,43 @@ def for_page(
     """Return entries for a list: without IDs, unless the list is of one request or action, and without the
     organization that all are about.
     """
-    about = subjects.of(latchkey.db, [row.details for row in rows])
+    mentions = mentions_of(latchkey.db, [row.details for row in rows])
     omitted = {"organization"} if organization else set[str]()
-    return [_entry(row, about, omitted, is_whole=is_whole) for row in rows]
+    return [_entry(row, mentions, omitted, is_whole=is_whole) for row in rows]
 
 
-def sentences(rows: "Sequence[queries.ListTimelineBefore]", about: Subjects) -> list[dict[str, Any]]:
+def sentences(rows: "Sequence[queries.ListTimelineBefore]", mentions: Mentions) -> list[dict[str, Any]]:
     """Return the entries of a user's timeline, in sentences."""
     return [
-        row._asdict() | {"text": linked(timeline.sentence(row, about), about.of(row.details))} for row in rows
+        row._asdict() | {"text": linked(timeline.sentence(row, mentions), mentions.of(row.details))}
+        for row in rows
     ]
 
 
-def linked(text: str, about: Iterable[Subject]) -> list[Piece]:
-    """Return a text in pieces, of which those that name a subject lead to its page."""
+def linked(text: str, mentions: Iterable[Mention]) -> list[Piece]:
+    """Return a text in pieces, of which the mentions lead to their pages."""
     places = sorted(
-        ((text.find(each.text), each) for each in about if each.text in text), key=lambda place: place[0]
+        ((text.find(each.text), each) for each in mentions if each.text in text), key=lambda place: place[0]
     )
     return list(_pieces(text, places))
 
 
-def _pieces(text: str, places: Iterable[tuple[int, Subject]]) -> Iterator[Piece]:
+def _pieces(text: str, places: Iterable[tuple[int, Mention]]) -> Iterator[Piece]:
     end = 0
-    for start, subject in places:
+    for start, mention in places:
         # The name of one may contain that of the other.
         if start >= end:
             yield Piece(text[end:start])
-            yield Piece(subject.text, path_of(subject), subject.title)
-            end = start + len(subject.text)
+            yield Piece(mention.text, path_of(mention), mention.title)
+            end = start + len(mention.text)
     yield Piece(text[end:])
 
 
-def path_of(subject: Subject) -> str | None:
-    """Return the path of a subject's page, unless its section is off."""
+def path_of(mention: Mention) -> str | None:
+    """Return the path of its page, unless its section is off."""
     sections = {path for each in latchkey.extensions for _place, path, _title in each.navigation}
-    is_on = any((subject.path or "").startswith((f"{section}/", f"{section}?")) for section in sections)
-    return subject.path if is_on else None
+    is_on = any((mention.path or "").startswith((f"{section}/", f"{section}?")) for section in sections)
+    return mention.path if is_on else None
 
 
 def actor_of(row: "queries.ListEntriesOfProvider") -> dict[str, Any]:
@@ -69,14 +70,14 @@ def actor_of(row: "queries.ListEntriesOfProvider") -> dict[str, Any]:
 
 
 def _entry(
-    row: "queries.SearchAudit", about: Subjects, omitted: set[str], *, is_whole: bool
+    row: "queries.SearchAudit", mentions: Mentions, omitted: set[str], *, is_whole: bool
 ) -> dict[str, Any]:
-    text, key, named = timeline.what(row, about), timeline.key_of(row), about.of(row.details)
+    text, key, named = timeline.what(row, mentions), timeline.key_of(row), mentions.of(row.details)
     omitted = omitted | ({"administrator"} if key else set())
     if row.request_id and not is_whole:
         omitted |= {name for name in row.details if name == "id" or name.endswith("_id")}
         omitted |= {"by"} if row.name == "invited" else set()
-    if about.providers.get(subjects.provider_id_of(row.details) or ""):
+    if mentions.providers.get(provider_id_of(row.details) or ""):
         # The sentence names the provider.
         omitted |= {"provider", "provider_name", "method"} | (set() if is_whole else {"provider_id"})
     members = row.details | dict.fromkeys(omitted)

@@ -13,9 +13,10 @@ from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows import failure_counts
 from auth.flows.admin.user_actions import ACTIONS, name_of
-from auth.flows.history import explanation, subjects, timeline
+from auth.flows.history import explanation, timeline
 from auth.flows.history.entries import entries_of_organization, organizations_called
 from auth.flows.history.explanation import SignInObstacle
+from auth.flows.history.mentions import mentions_of
 from auth.rules.users import ADDRESS_KINDS
 from auth.web.context import Latchkey
 from auth.web.fields import is_uuid
@@ -91,7 +92,7 @@ def _about_user(latchkey: Latchkey, user: "queries.SelectSummary") -> dict[str, 
         "can_sign_in": not obstacles,
         "obstacles": obstacles,
         "remedies": list(dict.fromkeys(_remedy(obstacle, user) for obstacle in explained.obstacles)),
-        "demands": explained.demands,
+        "requirements": explained.requirements,
         "claims": explained.claims,
         "claims_problem": explained.claims_problem,
         "limits": explained.limits,
@@ -151,8 +152,8 @@ def _story(db: Database, user_id: str, most: int) -> dict[str, Any]:
 
 
 def _events(db: Database, rows: Rows) -> list[dict[str, Any]]:
-    about = subjects.of(db, [row.details for row in rows])
-    return [row._asdict() | {"text": timeline.sentence(row, about)} for row in rows]
+    mentions = mentions_of(db, [row.details for row in rows])
+    return [row._asdict() | {"text": timeline.sentence(row, mentions)} for row in rows]
 
 
 def _lines_of_user(report: dict[str, Any]) -> Iterator[str]:
@@ -163,8 +164,8 @@ def _lines_of_user(report: dict[str, Any]) -> Iterator[str]:
         yield f"  - {obstacle}"
     yield ""
     yield from lines_of_summary(user)
-    for demand in report["demands"]:
-        yield printable(f"{'organization':<14}{demand}")
+    for requirement in report["requirements"]:
+        yield printable(f"{'organization':<14}{requirement}")
     if claims := report["claims_problem"] or report["claims"]:
         text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
         yield printable(f"{'claims':<14}{text}")
@@ -200,8 +201,8 @@ def _lines_of_organization(report: dict[str, Any]) -> Iterator[str]:
     if report["has_more"]:
         yield "  … earlier entries left out; use --most to show more"
     for event in reversed(report["events"]):
-        about = event["address"] or ("deleted" if not event["has_user"] else "no address")
-        yield _line(event) + (printable(f" ({about}, user {event['user_id']})") if event["user_id"] else "")
+        address = event["address"] or ("deleted" if not event["has_user"] else "no address")
+        yield _line(event) + (printable(f" ({address}, user {event['user_id']})") if event["user_id"] else "")
 
 
 def _lines_of_request(report: dict[str, Any]) -> Iterator[str]:
@@ -241,8 +242,8 @@ def summary_of(settings: Settings, db: Database, user: "queries.SelectSummary") 
     """Return the facts about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
     of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
-    about = subjects.of(db, methods=user.providers)
-    names = [each.text if (each := about.provider(name)) else name for name in user.providers]
+    mentions = mentions_of(db, methods=user.providers)
+    names = [each.text if (each := mentions.provider(name)) else name for name in user.providers]
     return user._asdict() | {"provider_names": names, "sessions_of_old_keys": of_old_keys}
 
 

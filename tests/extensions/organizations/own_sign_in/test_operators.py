@@ -119,9 +119,9 @@ class TestNames:
     def test_names_of_a_page_take_one_statement_and_none_without_such_entries(
         self, armed, alice, on, statements_of_page
     ):
-        assert statements_of_page(armed, "/console/audit?action=banned", "list_subjects") == 0
+        assert statements_of_page(armed, "/console/audit?action=banned", "list_mentions") == 0
         for path in ("/console/audit", f"/console/users/{alice.id}", "/console/users"):
-            assert statements_of_page(armed, path, "list_subjects") == 1
+            assert statements_of_page(armed, path, "list_mentions") == 1
 
 
 @pytest.fixture
