@@ -121,6 +121,7 @@ SELECT action FROM actions WHERE action IS NOT NULL;
 -- An organization with a short name, also one that has ended, else those with a name.
 SELECT o.id::text, o.slug, o.name, iso_8601(o.created_at) AS created_at, o.slug = lower(:text) AS has_slug
   FROM organizations AS o
- WHERE o.slug = lower(:text) OR lower(o.name) = lower(:text)
+ WHERE o.slug = lower(:text)
+    OR words_of_organization(o) @@ query_of(:text) AND lower(o.name) = lower(:text)
  ORDER BY o.slug = lower(:text) DESC, o.created_at, o.id
  LIMIT :most;

@@ -62,10 +62,9 @@ SELECT wanted.action AS name, iso_8601(a.at) AS at, a.actor, a.actor_id, a.detai
 
 -- name: count_opened_by_provider(id uuid, reach integer, refresh_token_lifetime integer,
 --                                session_timebox integer) -> row?
--- What gives tokens in the present term of a provider. Reads at most `reach` rows of each; `is_whole` says whether that
--- was all.
+-- What gives tokens in the present term of a provider. Reads at most `reach` rows of each.
 SELECT opened.sessions, opened.of_applications, keys.total AS api_keys, joined.total AS members,
-       opened.was_read < :reach AND keys.total < :reach AS is_whole
+       opened.was_read = :reach OR keys.total = :reach AS has_more
   FROM identity_providers AS p
  CROSS JOIN LATERAL (SELECT count(*) AS was_read,
                             count(*) FILTER (WHERE s.is_live AND s.grant_id IS NULL) AS sessions,

@@ -470,9 +470,14 @@ SELECT o.slug,
  ORDER BY o.slug
  LIMIT :most;
 
--- name: select_roles(organization_id uuid) -> row
--- The roles in use.
-SELECT ARRAY(SELECT m.role FROM memberships AS m WHERE m.organization_id = :organization_id
+-- name: select_roles(organization_id uuid, most integer) -> row
+-- The roles in use: those of the first `most` members, and of invitations.
+SELECT ARRAY(SELECT first.role
+               FROM (SELECT m.role
+                       FROM memberships AS m
+                      WHERE m.organization_id = :organization_id
+                      ORDER BY m.created_at, m.user_id
+                      LIMIT :most) AS first
               UNION
              SELECT i.role FROM organization_invitations AS i WHERE i.organization_id = :organization_id
               ORDER BY role) AS roles;

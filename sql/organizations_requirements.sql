@@ -1,4 +1,5 @@
--- What a requirement or the end of an organization changes for its members. `most` bounds the members that are read.
+-- What a requirement or the end of an organization changes for its members. A page looks at `most` members, and
+-- `members` is one more if there are others.
 
 -- name: list_without_factor(organization_id uuid, most integer, page_size integer, page_offset bigint) -> row
 -- The members without a second factor or passkey, in the order in which they joined.
@@ -7,10 +8,10 @@ WITH members AS MATERIALIZED (
     FROM memberships AS m
    WHERE m.organization_id = :organization_id
    ORDER BY m.created_at, m.user_id
-   LIMIT :most
+   LIMIT :most + 1
 ), lacking AS MATERIALIZED (
   SELECT m.user_id, m.created_at
-    FROM members AS m
+    FROM (SELECT * FROM members ORDER BY created_at, user_id LIMIT :most) AS m
    CROSS JOIN factors_of(m.user_id) AS own
    WHERE own.oldest IS NULL
 )
@@ -22,18 +23,18 @@ SELECT (SELECT count(*) FROM members) AS members, (SELECT count(*) FROM lacking)
 
 -- name: list_without_own_sign_in(organization_id uuid, most integer, page_size integer, page_offset bigint) -> row
 -- The members whom no provider of the organization signs in yet. `cause` is why none may, and null if one may; members
--- with a cause come first.
+-- with a cause come first. Owners do not learn which member administers the service.
 WITH members AS MATERIALIZED (
   SELECT m.user_id, m.created_at
     FROM memberships AS m
    WHERE m.organization_id = :organization_id
    ORDER BY m.created_at, m.user_id
-   LIMIT :most
+   LIMIT :most + 1
 ), lacking AS MATERIALIZED (
-  SELECT m.user_id, m.created_at, CASE WHEN u.role = 'admin' THEN 'administrator'
+  SELECT m.user_id, m.created_at, CASE WHEN u.role = 'admin' THEN 'otherwise'
                                        WHEN NOT u.email_proved THEN 'unproved'
                                        WHEN p.id IS NULL THEN 'elsewhere' END AS cause
-    FROM members AS m
+    FROM (SELECT * FROM members ORDER BY created_at, user_id LIMIT :most) AS m
     JOIN users AS u ON u.id = m.user_id
     LEFT JOIN identity_provider_domains AS d ON u.email_proved AND d.domain = split_part(u.email, '@', 2)
     LEFT JOIN identity_providers AS p ON p.id = d.provider_id AND p.organization_id = :organization_id AND p.is_on
@@ -54,7 +55,7 @@ SELECT (SELECT count(*) FROM members) AS members, (SELECT count(*) FROM lacking)
 
 -- name: count_what_ends(organization_id uuid, most integer) -> row
 SELECT (SELECT count(*)
-          FROM (SELECT FROM memberships AS m WHERE m.organization_id = :organization_id LIMIT :most) AS members) AS members,
+          FROM (SELECT FROM memberships AS m WHERE m.organization_id = :organization_id LIMIT :most + 1) AS members) AS members,
        (SELECT count(*)
           FROM organization_invitations AS i
          WHERE i.organization_id = :organization_id AND i.expires_at > now()) AS invitations,

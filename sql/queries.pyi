@@ -546,7 +546,7 @@ class CountOpenedByProvider(NamedTuple):
     of_applications: int
     api_keys: int
     members: int
-    is_whole: bool
+    has_more: bool
 
 def count_opened_by_provider(on: Runner, /, *, id: str | None, reach: int | None) -> CountOpenedByProvider | None: ...
 
@@ -2158,7 +2158,7 @@ def list_exported(on: Runner, /, *, after_slug: str | None, most: int | None) ->
 class SelectRoles(NamedTuple):
     roles: list[str]
 
-def select_roles(on: Runner, /, *, organization_id: str | None) -> SelectRoles: ...
+def select_roles(on: Runner, /, *, organization_id: str | None, most: int | None) -> SelectRoles: ...
 
 class CountAllMembers(NamedTuple):
     total: int

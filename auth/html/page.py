@@ -22,7 +22,7 @@ from auth.core.settings.brand import is_svg, logo_file
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
-from auth.core.text.catalogues import DEFAULT, built_in, string
+from auth.core.text.catalogues import DEFAULT, built_in, number, string
 from auth.flows.sign_in.oauth import name_of_customers
 from auth.html import forms
 from auth.registry import Waiting
@@ -108,6 +108,7 @@ def page(
         "here": None if request.args else request.path,
         "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
         "say": functools.partial(_say, latchkey.settings, language),
+        "number": functools.partial(number, language=language),
         "ago": functools.partial(moments.ago, language=language),
         "wait": functools.partial(moments.wait, language=language),
         "lasted": functools.partial(moments.lasted, language=language),
@@ -251,6 +252,10 @@ def message_frame(html: str) -> Response:
 
 def ago(timestamp: str) -> Markup:
     return moments.ago(timestamp, chosen_language())
+
+
+def time_of_day(timestamp: str) -> Markup:
+    return moments.time_of_day(timestamp, chosen_language())
 
 
 def expires(timestamp: str) -> Markup:

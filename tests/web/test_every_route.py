@@ -51,7 +51,8 @@ DOORS = {
     "found_organization": "/organizations /account/organizations/new",
     "give_proof": "/reauthenticate /account/confirm /account/confirm/passkey /second-step/passkey",
     "invite": "/admin/invite /invite",
-    "invite_member": "/organizations/<name>/invitations /account/organizations/<slug>/invite",
+    "invite_member": "/organizations/<name>/invitations /account/organizations/<slug>/invite"
+    " /account/organizations/<slug>/invitations/<invitation_id>/again",
     "leave_organization": "/organizations/<name>/members/<user_id> /account/organizations/<slug>/leave"
     " /account/organizations/<slug>/members/<user_id>/remove",
     "log_out": "/logout /account/sessions/end-others /oauth/logout/confirm /sign-out",

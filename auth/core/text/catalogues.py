@@ -1,6 +1,7 @@
 """The texts in every language: `pages/`, `messages/`, and `console/`, which is in English only.
 
-A catalogue maps names such as `sign_in.heading` to the strings of a language. Each is a Jinja template.
+A catalogue maps names such as `sign_in.heading` to the strings of a language. Each is a Jinja template. Those
+of the pages write numbers as their language does.
 """
 
 import functools
@@ -9,14 +10,28 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template, select_autoescape
+from babel.numbers import format_decimal
+from jinja2 import Environment, StrictUndefined, Template, pass_context, select_autoescape
+from jinja2.runtime import Context
 
 Catalogue = Mapping[str, str]
 DEFAULT = "en"
 DIRECTORY = Path(__file__).parent
+
+
+def number(value: int, language: str) -> str:
+    """Return a number with the separators of a language of the pages, such as `10,000`."""
+    return str(value) if value < 1000 else format_decimal(value, locale=language)
+
+
+@pass_context
+def _written(context: Context, value: object) -> object:
+    return number(value, context["language"]) if isinstance(value, int) else value
+
+
 # Texts for people are escaped here, the console's labels only where a page shows them.
 _environments = {
-    "pages": Environment(autoescape=True, undefined=StrictUndefined),
+    "pages": Environment(autoescape=True, undefined=StrictUndefined, finalize=_written),
     "messages": Environment(autoescape=True, undefined=StrictUndefined),
     "console": Environment(autoescape=select_autoescape(default_for_string=False)),
 }
@@ -53,7 +68,8 @@ def with_own(folder: Path) -> dict[str, Catalogue]:
 def string(subject: str, language: str, name: str) -> Template:
     """Return a string of a built-in catalogue. Raises `KeyError`."""
     # Compile a text at its first use: all 1,500 texts of the pages would add a second to each start.
-    return _environments[subject].from_string(built_in(subject)[language][name])
+    text = built_in(subject)[language][name]
+    return _environments[subject].from_string(text, globals={"language": language})
 
 
 def _read(path: Path) -> Catalogue:

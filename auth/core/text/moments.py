@@ -5,8 +5,9 @@ import math
 from datetime import UTC, datetime
 from typing import overload
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from auth.core.text import languages
 from auth.core.text.catalogues import DEFAULT, string
 
 _UNITS = (("days", 86_400), ("hours", 3600), ("minutes", 60))
@@ -38,9 +39,19 @@ def ago(timestamp: str, language: str) -> Markup:
 def expires(timestamp: str, language: str) -> Markup:
     """Return how soon a time is, such as `expires in 6 days`, with the time itself as title."""
     moment = datetime.fromisoformat(timestamp)
-    seconds = (moment - datetime.now(UTC)).total_seconds()
-    name, unit = next(((name, unit) for name, unit in _UNITS[:2] if seconds >= unit), ("soon", 1))
-    return _with_exact(moment, _words(language, f"members.expires_{name}", int(seconds // unit)))
+    now = datetime.now(UTC)
+    hours = int((moment - now).total_seconds() // 3600)
+    if hours >= 24:
+        # "Tomorrow" is a date.
+        days = (moment.astimezone(UTC).date() - now.date()).days
+        return _with_exact(moment, _words(language, "expires.days", days))
+    return _with_exact(moment, _words(language, "expires.hours" if hours > 0 else "expires.soon", hours))
+
+
+def time_of_day(timestamp: str, language: str) -> Markup:
+    """Return the time of day, such as `07:08 UTC`, with the time itself as title."""
+    moment = datetime.fromisoformat(timestamp)
+    return _with_exact(moment, escape(languages.time_of_day(moment, language)))
 
 
 def _with_exact(moment: datetime, words: Markup) -> Markup:

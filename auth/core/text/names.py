@@ -83,6 +83,14 @@ def whole_line(name: str) -> str:
     return "" if normalize.is_blank(name) else " ".join(normalize.in_one_line(name).split())
 
 
+def person_in_line(name: str) -> str | None:
+    """Return a user's name in one line of 80 characters. None for one that nobody sees or that looks like an
+    address.
+    """
+    line = in_one_line(name)
+    return None if not line or "@" in normalize.visible(line) else line
+
+
 def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
     return normalize.name(name, _LONGEST_NAME)

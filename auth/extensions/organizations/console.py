@@ -117,7 +117,7 @@ def _paging(number: int, total: int) -> dict[str, Any]:
 def _found(organization_id: str) -> Subject:
     id = canonical_id(organization_id, "organization_not_found")
     row = access.find_row(current_asked(), id)
-    used = queries.select_roles(latchkey.db, organization_id=id).roles
+    used = queries.select_roles(latchkey.db, organization_id=id, most=lists.MOST_MEMBERS).roles
     counts = queries.count_members(latchkey.db, organization_id=id, most=lists.MOST_MEMBERS)
     organization = SimpleNamespace(
         **json.loads(row.organization_object),

@@ -35,11 +35,11 @@ class _Search(TypedDict):
 
 
 class Members(NamedTuple):
-    """A page of members, as JSON, and the number of all who match. `is_more` if there may be others."""
+    """A page of members, as JSON, and the number of all who match. `has_more` if there may be others."""
 
     members: str
     total: int
-    is_more: bool = False
+    has_more: bool = False
 
 
 class Organizations(NamedTuple):
@@ -70,7 +70,7 @@ def members(
         row = queries.list_members(tx, **filters, **page, most=most)
     if search is None and row.total >= totals.EXACT:
         return Members(row.members, totals.total_of(totals.EXACT, _count_members, db, organization_id))
-    return Members(row.members, row.total, is_more=row.total == most)
+    return Members(row.members, row.total, has_more=row.total == most)
 
 
 def _count_members(db: Database, organization_id: str) -> int:

@@ -34,11 +34,12 @@ def _enabling(summary: ProviderSummary) -> Iterator[str]:
 
 
 def _deleting(summary: ProviderSummary) -> Iterator[str]:
-    users = summary.opened.count_of("users", "user")
+    users = summary.opened.counted(summary.opened.users, "user")
     yield f"Deletes 1 provider, {summary.name}, and the identities of {users} there."
     yield from _ends(summary)
     if summary.opened.members:
-        yield f"Removes {summary.opened.count_of('members', 'member')} whom it has added to the organization."
+        members = summary.opened.counted(summary.opened.members, "member")
+        yield f"Removes {members} whom it has added to the organization."
     yield "They can no longer sign in with it. Their accounts stay."
     yield from _locks_out(summary)
 

@@ -22,7 +22,7 @@ _TITLES = {"provider_added": "connected", "provider_enabled": "turned on", "prov
 class Opened(NamedTuple):
     """What gives tokens because a provider opened it, and what of earlier terms has not been ended yet.
 
-    Unless `is_whole`, there may be more.
+    If it `has_more`, the numbers may be too low.
     """
 
     users: int
@@ -32,19 +32,17 @@ class Opened(NamedTuple):
     members: int
     sessions_left: int
     api_keys_left: int
-    is_whole: bool
+    has_more: bool
 
-    def count_of(self, name: str, noun: str, plural: str | None = None) -> str:
+    def counted(self, number: int, noun: str, plural: str | None = None) -> str:
         """Return a number with its noun: `12 sessions`, or `more than 1,000 sessions`."""
-        number = getattr(self, name)
-        return f"{self.number(name)} {noun if number == 1 else plural or noun + 's'}"
+        return f"{self.number(number)} {noun if number == 1 else plural or noun + 's'}"
 
-    def number(self, name: str) -> str:
+    def number(self, number: int) -> str:
         """Return a number as text, or a bound of it."""
-        number = getattr(self, name)
         if number > _MOST:
             return f"more than {_MOST:,}"
-        return f"{number:,}" if self.is_whole else f"at least {number:,}"
+        return f"at least {number:,}" if self.has_more else f"{number:,}"
 
     @property
     def is_any(self) -> bool:
@@ -54,18 +52,18 @@ class Opened(NamedTuple):
     def in_words(self) -> str:
         """Return what it has opened: `3 sessions, 2 sessions of applications and 1 API key`."""
         return (
-            f"{self.count_of('sessions', 'session')}, "
-            f"{self.count_of('of_applications', 'session of applications', 'sessions of applications')}"
-            f" and {self.count_of('api_keys', 'API key')}"
+            f"{self.counted(self.sessions, 'session')}, "
+            f"{self.counted(self.of_applications, 'session of applications', 'sessions of applications')}"
+            f" and {self.counted(self.api_keys, 'API key')}"
         )
 
     @property
     def left_in_words(self) -> str:
         """Return what is still to be ended, empty if nothing is."""
         parts = [
-            self.count_of(f"{name}_left", noun)
-            for name, noun in (("sessions", "session"), ("api_keys", "API key"))
-            if getattr(self, f"{name}_left")
+            self.counted(number, noun)
+            for number, noun in ((self.sessions_left, "session"), (self.api_keys_left, "API key"))
+            if number
         ]
         return " and ".join(parts)
 
@@ -162,7 +160,7 @@ def lines_of(summary: ProviderSummary) -> Iterator[tuple[str, str]]:
         yield "tested", clock(summary.row.tried_at.isoformat())
     yield "users", counted(opened.users, "user")
     if organization:
-        yield "has added", opened.count_of("members", "member")
+        yield "has added", opened.counted(opened.members, "member")
     yield "open now", opened.in_words
     if left := opened.left_in_words:
         yield "still ending", f"{left}, of which none gives a token"

@@ -42,6 +42,14 @@ def test_another_name_deletes_nothing_and_marks_the_field(visitor, database, typ
     assert database.count("audit_log", "action = 'organization_ended'") == 0
 
 
+def test_page_and_form_take_a_fresh_proof(visitor, database):
+    visitor.visit(f"{PATH}/end")
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    assert "Confirm it’s you" in words(visitor.press("end", confirmation="Acme"))
+    assert "Confirm it’s you" in words(visitor.visit(f"{PATH}/end"))
+    assert database.count("organizations", "ended_at IS NULL") == 1
+
+
 def test_form_without_the_name_deletes_nothing(visitor, database):
     visitor.visit(f"{PATH}/end")
     assert visitor.send(f"{PATH}/end").status == 400

@@ -1,6 +1,7 @@
 """The history of an organization: what its owners read about each act and refusal, in their language."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,56 @@ def test_owner_reads_who_did_what_in_sentences_newest_first(acme, owner, join, b
     assert places == sorted(places)
 
 
+@pytest.fixture
+def call(database):
+    """Give a person a name, as the person could."""
+
+    def call(person, name):
+        database.run(
+            "UPDATE users SET user_metadata = jsonb_build_object('name', %(name)s::text) WHERE id = %(id)s",
+            name=name,
+            id=person.id,
+        )
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["alice@example.com", "alice\uff20example.com", "\u200b", "\u2800", " "])
+def test_admin_does_not_act_in_the_name_of_another_address_or_of_nobody(
+    acme, join, bob, mallory, read, call, name
+):
+    session = join(bob, acme, "admin")
+    join(mallory, acme)
+    call(bob, name)
+    assert session.delete(f"{acme}/members/{mallory.id}").status_code == 204
+    assert "bob@example.com removed mallory@example.com ." in read()
+
+
+def test_members_of_one_name_are_told_apart_by_their_addresses(acme, join, alice, bob, mallory, read, call):
+    session = join(bob, acme, "admin")
+    join(mallory, acme)
+    for person in (alice, bob, mallory):
+        call(person, "Ada")
+    assert session.put(f"{acme}/members/{mallory.id}", json={"role": "billing"}).status_code == 200
+    text = re.sub(r"\d\d:\d\d", "07:08", read())
+    for entry in (
+        "Ada changed the role of Ada from member to billing . bob@example.com · mallory@example.com · 07:08 UTC",
+        "Ada accepted the invitation and joined as member. mallory@example.com · 07:08 UTC",
+        "Ada created the organization. alice@example.com · 07:08 UTC",
+    ):
+        assert entry in text
+
+
+def test_name_of_the_operator_does_not_hide_a_member(acme, join, bob, owner, read, call):
+    session = join(bob, acme, "admin")
+    call(bob, "The operator of localhost:8000")
+    assert (
+        session.post(f"{acme}/invitations", json={"email": "eve@example.com", "role": "member"}).status_code
+        == 201
+    )
+    assert "The operator of localhost:8000 invited eve@example.com as member. bob@example.com · " in read()
+
+
 def test_member_who_was_removed_keeps_the_address_of_the_log_and_not_a_new_one(
     acme, owner, join, bob, read, database
 ):
@@ -56,6 +107,17 @@ def test_address_of_a_former_member_that_the_log_lacks_is_not_shown(acme, join, 
     database.run("UPDATE audit_log SET details = details - 'email'")
     text = read()
     assert "alice@example.com removed a former member." in text
+
+
+def test_address_that_another_organization_knows_is_not_shown(acme, beta, join, bob, owner, read, database):
+    for organization in (acme, beta):
+        join(bob, organization)
+        assert owner.delete(f"{organization}/members/{bob.id}").status_code == 204
+    database.run(
+        "UPDATE audit_log SET details = details - 'email' WHERE details #>> '{organization,slug}' = 'acme'"
+    )
+    assert database.count("audit_log", "details ->> 'email' = 'bob@example.com'") == 2
+    assert "alice@example.com removed a former member." in read()
 
 
 def test_owner_reads_that_the_operator_acted_and_not_which_key(acme, client, parts, browse, alice):

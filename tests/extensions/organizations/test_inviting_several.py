@@ -2,9 +2,13 @@
 
 import pytest
 
+from auth.core.addresses import canonical_typed_email
+from auth.extensions.organizations.pages import inviting
 from tests.support.pages import Visitor, unsigned, words
 
 PATH = "/account/organizations/acme"
+# Pages count days by dates.
+AT_THE_END_OF = "date_trunc('day', now(), 'UTC') + interval '1 day' * ({days} + 1) - interval '1 second'"
 CAROL, DAVE, EVE = "carol@example.com", "dave@example.com", "eve@example.com"
 
 
@@ -72,6 +76,24 @@ def test_form_says_what_is_wrong_with_the_addresses(at_form, invited, typed, mes
     assert page.status == 400
     assert message in words(page)
     assert invited() == []
+
+
+def test_hundreds_of_addresses_are_counted_and_not_read(at_form, invited, monkeypatch):
+    read = []
+
+    def recorded(word):
+        read.append(word)
+        return canonical_typed_email(word)
+
+    monkeypatch.setattr(inviting, "canonical_typed_email", recorded)
+    typed = " ".join(f"a@{chr(0x4E00 + n)}.example" for n in range(500))
+    page = at_form.press("invite", emails=typed, role="member")
+    assert page.status == 400
+    assert "You entered 500 addresses. Invite up to 20 at a time." in words(page)
+    assert read == []
+    at_form.press("invite", emails=f"{CAROL.upper()} {CAROL} " * 200, role="member")
+    assert read == [CAROL.upper()]
+    assert invited() == [CAROL]
 
 
 def test_member_among_the_addresses_is_named_and_the_others_are_sent(
@@ -187,12 +209,12 @@ class TestAnotherRole:
 class TestSendAgain:
     def test_invitation_gets_seven_more_days_and_a_mail(self, acme, invite, alice, browse, database):
         invite(CAROL, "billing")
-        database.run("UPDATE organization_invitations SET expires_at = now() + interval '30 hours'")
+        database.run("UPDATE organization_invitations SET expires_at = " + AT_THE_END_OF.format(days=1))
         visitor = browse(alice)
         assert "billing · expires tomorrow" in words(visitor.visit(PATH))
         page = visitor.press("again")
         assert "The invitation is valid for seven more days. We’ll email it again, unless" in words(page)
-        assert "billing · expires in 6 days" in words(page)
+        assert "billing · expires in 7 days" in words(page)
         assert database.count("outbox", "kind = 'organization_invitation'") == 2
         assert database.count("audit_log", "action = 'member_invited'") == 2
 
@@ -206,7 +228,8 @@ class TestSendAgain:
         pages = [words(visitor.press("again")), words(visitor.press("again"))]
         assert pages[0] == pages[1]
         assert (
-            "We’ll email it again, unless this address has already had several invitations today." in pages[0]
+            "We’ll email it again, unless this address has already been sent several invitations today."
+            in pages[0]
         )
         assert database.count("outbox", "kind = 'organization_invitation'") == 2
 
@@ -224,15 +247,32 @@ class TestSendAgain:
             assert "Members 1" in words(page)
         assert invited() == []
 
+    def test_invitation_of_another_organization_is_not_found(
+        self, acme, invite, client, bob, browse, database
+    ):
+        id = invite(CAROL)
+        session = bob.open_session(client)
+        assert session.post("/organizations", json={"name": "Beta", "slug": "beta"}).status_code == 201
+        visitor = browse(bob)
+        before = database.everything("organization_invitations", "outbox")
+        for act in ("again", "withdraw"):
+            visitor.visit("/account/organizations/beta/name")
+            page = visitor.send(f"/account/organizations/beta/invitations/{id}/{act}")
+            assert page.status == 404
+            assert "This invitation is no longer open" in words(page)
+            assert CAROL not in page.text
+        assert database.everything("organization_invitations", "outbox") == before
+
     def test_invitations_that_expire_first_stand_first(self, acme, invite, alice, browse, database):
-        for email, hours in ((CAROL, 50), (DAVE, 0.5), (EVE, 3)):
+        times = (
+            (CAROL, AT_THE_END_OF.format(days=2)),
+            (DAVE, "now() + interval '31 minutes'"),
+            (EVE, "now() + interval '181 minutes'"),
+        )
+        for email, time in times:
             invite(email)
-            database.run(
-                "UPDATE organization_invitations SET expires_at = now() + %(hours)s * interval '1 hour'"
-                " WHERE email = %(email)s",
-                hours=hours + 0.01,
-                email=email,
-            )
+            update = f"UPDATE organization_invitations SET expires_at = {time} WHERE email = %(email)s"
+            database.run(update, email=email)
         text = words(browse(alice).visit(PATH)).partition("3 of 100 open")[2]
         expected = (
             (DAVE, "expires in less than an hour"), (EVE, "expires in 3 hours"), (CAROL, "expires in 2 days")

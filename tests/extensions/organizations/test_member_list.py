@@ -1,5 +1,6 @@
 """The members on the page of an organization: their number, search, pages, and the acts of each row."""
 
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -66,6 +67,38 @@ def test_search_is_kept_from_page_to_page(at_acme):
     assert "1\N{EN DASH}50 of 60 Next" in words(visitor.page)
 
 
+def test_number_of_members_is_written_as_the_language_does(at_acme):
+    visitor = at_acme(1059)
+    assert "Members 1,060 Invite" in words(visitor.page)
+    assert "1,051\N{EN DASH}1,060 of 1,060" in words(visitor.visit(f"{PATH}?page=22"))
+    visitor.visit(f"{PATH}?page=22")
+    visitor.press("preferences", language="de")
+    assert "1.051\N{EN DASH}1.060 von 1.060" in words(visitor.visit(f"{PATH}?page=22"))
+
+
+@pytest.mark.parametrize(
+    ("act", "query"),
+    [("", "?q=person&page=2"), ("/remove", "?page=2"), ("", "?q=person+15"), ("/remove", "")],
+)
+def test_changed_or_removed_member_leads_back_to_the_same_place_of_the_list(at_acme, act, query):
+    visitor = at_acme(60)
+    page = visitor.visit(f"{PATH}{query}")
+    (id, *_) = re.findall("/members/([0-9a-f-]+)/remove", page.text)
+    visitor.visit(visitor.link_to(f"{PATH[1:]}/members/{id}{act}{query}"))
+    assert visitor.link_to(f"{PATH[1:]}{query}").endswith(PATH + query)
+    visitor.press(f"{id}{act}{query}", **({} if act else {"role": "admin"}))
+    done = "done=member_removed" if act else "done=member_changed"
+    assert unsigned(visitor.page).endswith(f"{PATH}{query}{'&' if query else '?'}{done}")
+
+
+def test_search_says_how_many_match(at_acme):
+    visitor = at_acme(60)
+    search(visitor, "person 15")
+    assert "10 results Clear search" in words(visitor.page)
+    search(visitor, "person 159")
+    assert "1 result Clear search" in words(visitor.page)
+
+
 def test_search_without_a_match_says_so_and_is_cleared(at_acme):
     visitor = at_acme(11)
     search(visitor, '<b>"nobody"')
@@ -99,6 +132,26 @@ def test_member_searches_too_and_sees_no_acts_and_no_addresses(at_acme, acme, jo
     assert '<details class="menu"' not in visitor.page.text
 
 
+@pytest.mark.parametrize("name", ["alice@example.com", "\u200b"])
+def test_name_that_is_an_address_or_invisible_is_not_shown(
+    acme, join, bob, mallory, browse, alice, database, name
+):
+    join(bob, acme)
+    join(mallory, acme)
+    database.run(
+        "UPDATE users SET user_metadata = jsonb_build_object('name', %(name)s::text) WHERE id = %(id)s",
+        name=name,
+        id=bob.id,
+    )
+    text = words(browse(alice).visit(PATH))
+    assert "alice@example.com You Owner" in text
+    assert "bob@example.com Member Actions for bob@example.com" in text
+    text = words(browse(mallory).visit(PATH))
+    assert "Unnamed Owner Unnamed Member Unnamed You Member" in text
+    assert "Unnamed application" not in text
+    assert "alice@example.com" not in text
+
+
 def test_row_of_a_member_has_one_menu_which_names_the_member(at_acme):
     page = at_acme(2).page
     assert page.text.count('<details class="menu"') == 3
@@ -112,6 +165,17 @@ def test_admin_finds_no_menu_at_an_owner(acme, join, bob, browse):
     text = words(browse(bob).visit(PATH))
     assert "Actions for bob@example.com" not in text
     assert "Actions for alice@example.com" not in text
+
+
+@pytest.mark.parametrize("page", ["", "/remove"])
+def test_admin_opens_no_page_about_an_owner_or_another_admin(acme, join, alice, bob, mallory, browse, page):
+    join(bob, acme, "admin")
+    join(mallory, acme, "admin")
+    visitor = browse(bob)
+    for person in (alice, mallory):
+        answer = visitor.visit(f"{PATH}/members/{person.id}{page}")
+        assert answer.status == 404
+        assert person.email not in answer.text
 
 
 def test_page_of_a_role_says_what_a_change_does(acme, join, bob, mallory, alice, browse):

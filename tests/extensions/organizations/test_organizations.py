@@ -351,6 +351,33 @@ def test_owner_does_not_read_in_the_log_which_stranger_an_operator_could_not_add
     assert mallory.id not in response.text
 
 
+@pytest.mark.parametrize("role", ["admin", "member", "billing"])
+def test_log_is_for_owners(acme, join, bob, role):
+    assert_error(join(bob, acme, role).get(f"{acme}/audit"), 403, "insufficient_permissions")
+
+
+def test_owner_reads_in_the_log_neither_networks_nor_browsers_nor_requests(acme, owner, join, bob, database):
+    assert_error(join(bob, acme).put(acme, json={"name": "Evil"}), 403, "insufficient_permissions")
+    database.run(
+        "UPDATE audit_log SET ip = '192.0.2.9', user_agent = 'Chrome/120.0', request_id = 'request-9'"
+    )
+    response = owner.get(f"{acme}/audit")
+    assert {each["reason"] for each in response.json["data"]} == {None, "insufficient_permissions"}
+    for entry in response.json["data"]:
+        assert entry.keys() == {
+            "id",
+            "at",
+            "action",
+            "reason",
+            "count",
+            "user_id",
+            "actor",
+            "actor_id",
+            "details",
+        }
+    assert not any(hidden in response.text for hidden in ("192.0.2.9", "Chrome/120.0", "request-9"))
+
+
 def test_log_is_counted_up_to_100_000(acme, owner, database):
     database.run(
         "INSERT INTO audit_log (at, action, reason, actor, details)"

@@ -80,6 +80,28 @@ def test_invitation_is_used_once(owner, acme, bob, client, database):
     assert database.count("audit_log", "action = 'membership_added' AND details ->> 'role' = 'member'") == 1
 
 
+def test_forms_that_are_sent_at_once_stop_at_the_limit_of_open_invitations(acme, alice, browse, database):
+    database.run(
+        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT gen_random_uuid(), id, n || '@example.com', 'member', now() + interval '1 day'
+             FROM organizations, generate_series(1, 90) AS n"""
+    )
+    visitors = [browse(alice) for _ in range(3)]
+    for visitor in visitors:
+        visitor.visit("/account/organizations/acme/invite")
+
+    def invite(number):
+        emails = " ".join(f"p{number}.{each}@example.com" for each in range(6))
+        return visitors[number].press("invite", emails=emails, role="member")
+
+    pages = at_once(3, invite)
+    text = " ".join(page.text for page in pages if not page.url.endswith("#invitations"))
+    assert text.count("There are already 100 open invitations.") == 8
+    assert database.count("organization_invitations") == 100
+    assert database.count("outbox", "kind = 'organization_invitation'") == 10
+    assert database.count("audit_log", "action = 'member_invited'") == 10
+
+
 def test_nobody_joins_an_organization_that_has_ended(owner, acme, bob, client, database):
     session = bob.open_session(client)
     invitation_id = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]

@@ -35,7 +35,7 @@ CUT_OFF = """
 LAST_WEEK = """
 UPDATE memberships SET created_at = created_at - interval '6 days';
 UPDATE audit_log SET at = at - interval '6 days';
-UPDATE organization_invitations SET created_at = created_at - interval '6 days', expires_at = now() + interval '30 hours'
+UPDATE organization_invitations SET created_at = created_at - interval '6 days', expires_at = date_trunc('day', now(), 'UTC') + interval '2 days - 1 second'
 """
 
 
@@ -210,7 +210,7 @@ def read_the_history(page):
         "Olivia Okafor invited erik@example.com as member.",
         f"Olivia Okafor invited {LENA} as member.",
         f"{LENA} accepted the invitation and joined as member.",
-        "Olivia Okafor made two-step verification required for all members.",
+        "Olivia Okafor required two-step verification for all members.",
     ):
         assert sentence in today, today
     assert last_week == [

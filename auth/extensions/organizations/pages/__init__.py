@@ -2,13 +2,14 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flask import Response, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
+from auth.core.text import names
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
@@ -21,6 +22,8 @@ from auth.web.errors import ApiError
 from sql import queries
 
 PATH = "account/organizations"
+# Members whose roles a form offers. Any other role can be typed.
+_MOST_READ = 1_000
 # Refusals that are one page, which does not tell whether the organization exists.
 _HIDDEN = {
     "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
@@ -80,17 +83,28 @@ def object_of(organization: VisibleOrganization) -> dict[str, Any]:
     return json.loads(organization.object) | {"role": organization.role}
 
 
-def name_of(member: dict[str, Any]) -> Markup:
+def has_name(member: Mapping[str, Any]) -> bool:
+    """Whether pages call a member by the name, which members choose, instead of the address."""
+    return names.person_in_line(member["name"] or "") is not None
+
+
+def name_of(member: Mapping[str, Any]) -> Markup:
     """Return the name of a member, else the address, if the caller sees it."""
-    if name := member.get("name"):
-        return application(name)
+    if has_name(member):
+        return application(member["name"])
     email = member.get("email")
     return address(email) if email else text("organizations", "unnamed")
 
 
+def address_below(member: Mapping[str, Any]) -> Markup | None:
+    """Return the address of a member whom `name_of` calls by the name, if the caller may see it."""
+    email = member.get("email")
+    return address(email) if email and has_name(member) else None
+
+
 def roles_of(organization: VisibleOrganization, present: str) -> Iterable[tuple[str, Markup]]:
     """Return the roles that the caller may give, with their titles: ours, and those in use."""
-    used = queries.select_roles(latchkey.db, organization_id=organization.id).roles
+    used = queries.select_roles(latchkey.db, organization_id=organization.id, most=_MOST_READ).roles
     words = dict.fromkeys([OWNER, ADMIN, MEMBER, present, *used])
     return [
         (word, role_title(word, begins=True)) for word in words if may_manage(organization.role, None, word)

@@ -7,18 +7,24 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Blueprint, Response
 from markupsafe import Markup
 
 from auth.core.providers import CAUSES_OF_TOKENS
 from auth.extensions.organizations import access
-from auth.extensions.organizations.pages import PATH, name_of, object_of, role_title, showing
+from auth.extensions.organizations.pages import (
+    PATH,
+    address_below,
+    name_of,
+    object_of,
+    role_title,
+    showing,
+)
 from auth.extensions.organizations.pages.paging import ListPage, bounds_of
 from auth.html.page import (
     address,
-    ago,
     application,
     date_alone,
     has_text,
@@ -26,6 +32,7 @@ from auth.html.page import (
     redirect_to_own,
     sentences,
     text,
+    time_of_day,
 )
 from auth.html.problems import code
 from auth.rules.organizations import OWNER
@@ -56,8 +63,19 @@ _CAUSES = {
 }
 
 Entry = Mapping[str, Any]
-# Members, and former members whose address the log has, by their ids.
-People = Mapping[str, Markup]
+
+
+class Person(NamedTuple):
+    """A member, or a former one whose address the log has. `below` is the address of one who is called by a
+    name, which members choose themselves.
+    """
+
+    name: Markup
+    below: Markup | None
+
+
+# By their ids.
+People = Mapping[str, Person]
 
 
 @blueprint.get("/account/organizations/<slug>/history")
@@ -78,7 +96,8 @@ def show_history(slug: str) -> Response:
     entries: list[Entry] = json.loads(audit.entries)
     ids = {id for entry in entries for id in (entry["user_id"], entry["actor_id"]) if id}
     rows = queries.list_people_of_audit(latchkey.db, organization_id=organization.id, ids=sorted(ids))
-    people = {row.id: name_of(row._asdict()) for row in rows if row.id and (row.name or row.email)}
+    columns = [row._asdict() for row in rows if row.name or row.email]
+    people = {each["id"]: Person(name_of(each), address_below(each)) for each in columns}
     providers = {
         row.id: application(json.loads(row.provider_object)["name"])
         for row in queries.list_providers_of_organization(latchkey.db, organization_id=organization.id)
@@ -102,7 +121,7 @@ def _row_of(entry: Entry, people: People, providers: Mapping[str, Markup]) -> di
     details = entry["details"]
     values = {
         "who": _who(entry, people),
-        "member": people.get(entry["user_id"] or "", text("history", "former")),
+        "member": _called(entry["user_id"] or "", people),
         "role": role_title(details["role"]) if "role" in details else None,
         "before": role_title(details["before"]) if "before" in details else None,
         "invited": address(details.get("invited", "")),
@@ -113,10 +132,13 @@ def _row_of(entry: Entry, people: People, providers: Mapping[str, Markup]) -> di
     if "invited_as" in details:
         values["role"] = role_title(details["invited_as"])
     acts = [_capitalized(text("history", name, **values)) for name in names_of_texts(entry)]
+    # Of two members with one name, the address says which one it was.
+    named = [people[id] for id in dict.fromkeys((entry["actor_id"], entry["user_id"])) if id in people]
+    times = text("history", "times", n=entry["count"]) if entry["count"] > 1 else None
     return {
         "text": sentences(*acts, _cause(entry)),
-        "at": ago(entry["at"]),
-        "times": text("history", "times", n=entry["count"]) if entry["count"] > 1 else None,
+        "below": [*(person.below for person in named if person.below), *([times] if times else [])],
+        "at": time_of_day(entry["at"]),
     }
 
 
@@ -133,7 +155,11 @@ def _who(entry: Entry, people: People) -> Markup:
         return application(latchkey.settings.brand_name)
     # In a request without a session, the user proved who it is.
     id = entry["actor_id"] or entry["user_id"]
-    return people.get(id, text("history", "former")) if id else text("history", "someone")
+    return _called(id, people) if id else text("history", "someone")
+
+
+def _called(id: str, people: People) -> Markup:
+    return people[id].name if id in people else text("history", "former")
 
 
 def names_of_texts(entry: Entry) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import psycopg2
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 
 from auth.core.addresses import InvalidAddress, canonical_typed_email
 from auth.extensions.organizations import access, invitations
@@ -46,9 +47,16 @@ def submit_invite(slug: str) -> Response:
     """Invite the addresses of a form, each in an act of its own. What is not an address refuses the form."""
     asked, form = current_asked(), read_form(_InvitationForm)
     organization = access.find_admitted(asked, slug, OWNER, ADMIN)
-    emails, wrong = _emails_of(form["emails"])
-    if problem := _problem_of_emails(emails, wrong):
-        return _invite_page(organization, problem, status=problem.status)
+    words = _words_of(form["emails"])
+    if not 0 < len(words) <= _MOST:
+        # Thousands of addresses in letters of other scripts would take seconds to read.
+        name = "too_many_emails" if words else "no_emails"
+        return _refused(organization, text("members", name, n=len(words), most=_MOST))
+    emails, wrong = _emails_of(words)
+    if wrong:
+        return _refused(
+            organization, text("members", "wrong_emails", n=len(wrong), addresses=addresses(wrong))
+        )
     role = chosen_role(organization, form)
     sent: list[str] = []
     unsent: dict[str, Problem] = {}
@@ -129,10 +137,18 @@ def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     return redirect_to_own(f"{PATH}/{slug}#invitations", "invitation_withdrawn")
 
 
-def _emails_of(typed: str) -> tuple[list[str], list[str]]:
-    """Return the addresses of a field, each once, and what is none."""
-    emails, wrong = {}, {}
+def _words_of(typed: str) -> list[str]:
+    """Return the words of a field, each once, whatever its case."""
+    words: dict[str, str] = {}
     for word in filter(None, _SEPARATORS.split(typed)):
+        words.setdefault(word.lower(), word)
+    return [*words.values()]
+
+
+def _emails_of(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the addresses among the words of a field, each once, and what is none."""
+    emails, wrong = {}, {}
+    for word in words:
         try:
             emails[canonical_typed_email(word)] = True
         except InvalidAddress:
@@ -140,17 +156,10 @@ def _emails_of(typed: str) -> tuple[list[str], list[str]]:
     return [*emails], [*wrong]
 
 
-def _problem_of_emails(emails: Sequence[str], wrong: Sequence[str]) -> Problem | None:
-    number = len(emails) + len(wrong)
-    if number > _MOST:
-        message = text("members", "too_many_emails", n=number, most=_MOST)
-    elif wrong:
-        message = text("members", "wrong_emails", n=len(wrong), addresses=addresses(wrong))
-    elif not emails:
-        message = text("members", "no_emails")
-    else:
-        return None
-    return Problem(message, "emails", 400, {}, "validation_failed")
+def _refused(organization: VisibleOrganization, message: Markup) -> Response:
+    """Show the form again with a message about its addresses."""
+    problem = Problem(message, "emails", 400, {}, "validation_failed")
+    return _invite_page(organization, problem, status=problem.status)
 
 
 def _managed_id(organization: VisibleOrganization, email: str) -> str | None:

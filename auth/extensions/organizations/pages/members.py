@@ -4,7 +4,16 @@ from flask import Blueprint, Response
 
 from auth.extensions.organizations import access, members
 from auth.extensions.organizations.access import VisibleOrganization
-from auth.extensions.organizations.pages import PATH, changing, form_page, name_of, roles_of, showing
+from auth.extensions.organizations.pages import (
+    PATH,
+    address_below,
+    changing,
+    form_page,
+    name_of,
+    roles_of,
+    showing,
+)
+from auth.extensions.organizations.pages.paging import place_in_members
 from auth.extensions.organizations.pages.roles import RoleForm, chosen_role
 from auth.flows.memberships import departure_of
 from auth.html.page import redirect_to_own
@@ -46,9 +55,12 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
     if organization.role == OWNER:
         # An owner may make others owners and admins.
         access.require_proof(asked, organization)
+    columns = member._asdict()
+    who, below = name_of(columns), address_below(columns)
     roles = roles_of(organization, member.role)
+    place = place_in_members()
     return form_page(
-        "member", organization, problem, member=member, who=name_of(member._asdict()), roles=roles
+        "member", organization, problem, member=member, who=who, below=below, roles=roles, place=place
     )
 
 
@@ -58,7 +70,7 @@ def submit_role(slug: str, user_id: str) -> Response:
     asked, form, id = current_asked(), read_form(RoleForm), canonical_id(user_id, "not_found")
     organization = access.find(asked, slug)
     members.set_role(asked, organization, id, chosen_role(organization, form), {})
-    return redirect_to_own(f"{PATH}/{slug}", "member_changed")
+    return redirect_to_own(f"{PATH}/{slug}{place_in_members()}", "member_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
@@ -68,8 +80,10 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
     organization = access.find_admitted(asked, slug, OWNER, ADMIN)
     member = _managed(organization, user_id)
     departure = departure_of(asked, asked.db, member.id, organization.id)
-    who = name_of(member._asdict())
-    return form_page("remove", organization, problem, member=member, who=who, departure=departure)
+    who, place = name_of(member._asdict()), place_in_members()
+    return form_page(
+        "remove", organization, problem, member=member, who=who, departure=departure, place=place
+    )
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
@@ -77,7 +91,7 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
 def submit_removal(slug: str, user_id: str) -> Response:
     asked, id = current_asked(), canonical_id(user_id, "not_found")
     members.remove(asked, access.find(asked, slug), id)
-    return redirect_to_own(f"{PATH}/{slug}", "member_removed")
+    return redirect_to_own(f"{PATH}/{slug}{place_in_members()}", "member_removed")
 
 
 def _managed(organization: VisibleOrganization, user_id: str) -> "queries.SelectMemberOf":

@@ -14,6 +14,7 @@ from auth.extensions.organizations import access, lifecycle, lists
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.pages import (
     PATH,
+    address_below,
     changing,
     name_of,
     notice,
@@ -21,7 +22,7 @@ from auth.extensions.organizations.pages import (
     role_title,
     showing,
 )
-from auth.extensions.organizations.pages.paging import ListPage, bounds_of
+from auth.extensions.organizations.pages.paging import ListPage, MembersQuery, bounds_of
 from auth.flows.facts import PersonFacts
 from auth.flows.organizations import may_found
 from auth.html.browser_sessions import signed_in
@@ -45,7 +46,6 @@ _MOST_IN_SIGHT = 10
 
 _NewForm = Input.of(name=fields.OrganizationName(required=True), slug=fields.TypedText(load_default=""))
 _Slug = Input.of(slug=fields.Slug(required=True))
-_MembersQuery = Input.of(page=fields.PageNumber(), q=fields.TypedText(load_default=""))
 
 
 def account_tab(person: PersonFacts) -> dict[str, Any]:
@@ -87,11 +87,11 @@ def submit_new() -> Response:
 @blueprint.get("/account/organizations/<slug>")
 @showing(Level.AAL2)
 def show_organization(slug: str, problem: Problem | None = None) -> Response:
-    organization, query = access.find_admitted(current_asked(), slug), read_query(_MembersQuery)
+    organization, query = access.find_admitted(current_asked(), slug), read_query(MembersQuery)
     q, number, is_manager = query["q"], query["page"], manages(organization.role)
     list_members = partial(lists.members, latchkey.db, organization.id, with_addresses=is_manager)
     result = list_members(q=q or None, **bounds_of(number))
-    list_page = ListPage(number, result.total, {"q": q} if q else {}, result.is_more)
+    list_page = ListPage(number, result.total, {"q": q} if q else {}, result.has_more)
     if number > list_page.pages:
         # A member has been removed since, or the search is another one.
         return redirect_to_own(f"{PATH}/{slug}{list_page.query_of(list_page.pages)}")
@@ -121,6 +121,7 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
 def _member(organization: VisibleOrganization, member: dict[str, Any]) -> dict[str, Any]:
     return member | {
         "who": name_of(member),
+        "address": address_below(member),
         "title": role_title(member["role"], begins=True),
         "is_self": member["user_id"] == g.caller.user_id,
         "may_manage": may_manage(organization.role, member["role"], member["role"]),

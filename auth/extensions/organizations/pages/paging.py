@@ -1,13 +1,16 @@
-"""Lists in pages of fifty rows, with *Previous* and *Next*."""
+"""Lists in pages of fifty rows, with *Previous* and *Next*, and the place in the list of members."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from urllib.parse import urlencode
 
-from auth.web.schemas import Bounds, bounds
+from auth.web import fields
+from auth.web.input import read_query
+from auth.web.schemas import Bounds, Input, bounds
 
 _MOST = 50
+MembersQuery = Input.of(page=fields.PageNumber(), q=fields.TypedText(load_default=""))
 
 
 def bounds_of(number: int) -> Bounds:
@@ -21,7 +24,7 @@ class ListPage:
     number: int
     total: int
     filters: Mapping[str, str] = field(default_factory=dict)
-    is_more: bool = False
+    has_more: bool = False
 
     @property
     def first(self) -> int:
@@ -35,5 +38,17 @@ class ListPage:
     def pages(self) -> int:
         return max(1, ceil(self.total / _MOST))
 
+    @property
+    def place(self) -> str:
+        """The query of this page, empty for the first one of the whole list."""
+        values = {**self.filters, **({"page": self.number} if self.number > 1 else {})}
+        return f"?{urlencode(values)}" if values else ""
+
     def query_of(self, number: int) -> str:
         return f"?{urlencode({**self.filters, 'page': number})}"
+
+
+def place_in_members() -> str:
+    """Return the query of the list of members that a page about one of them was opened from."""
+    query = read_query(MembersQuery)
+    return ListPage(query["page"], 0, {"q": query["q"]} if query["q"] else {}).place

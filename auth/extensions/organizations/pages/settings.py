@@ -87,14 +87,14 @@ def show_end(slug: str, problem: Problem | None = None) -> Response:
     organization = access.find_admitted(current_asked(), slug, OWNER)
     access.require_proof(current_asked(), organization)
     most = shut_out.MOST_MEMBERS
-    row = queries.count_what_ends(latchkey.db, organization_id=organization.id, most=most + 1)
+    row = queries.count_what_ends(latchkey.db, organization_id=organization.id, most=most)
     return form_page(
         "end",
         organization,
         problem,
         typed=_typed_name(organization),
         members=row.members,
-        is_more=row.members > most,
+        has_more=row.members > most,
         invitations=row.invitations,
         providers=row.providers,
     )

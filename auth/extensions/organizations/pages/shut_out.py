@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 from flask import Response
 
 from auth.extensions.organizations.access import VisibleOrganization
-from auth.extensions.organizations.pages import PATH, name_of, object_of
+from auth.extensions.organizations.pages import PATH, address_below, name_of, object_of
 from auth.extensions.organizations.pages.paging import ListPage, bounds_of
 from auth.flows.organizations import as_seen
 from auth.html.membership_steps import MembershipStep, MembershipSteps
-from auth.html.page import address, page, redirect_to_own, text
+from auth.html.page import page, redirect_to_own, text
 from auth.web import g
 from auth.web.asked import current_asked
 from auth.web.schemas import Bounds
@@ -27,11 +27,11 @@ class MemberBounds(Bounds):
 
 
 def first_names() -> MemberBounds:
-    return {"most": MOST_MEMBERS + 1, "page_size": _FIRST_NAMES, "page_offset": 0}
+    return {"most": MOST_MEMBERS, "page_size": _FIRST_NAMES, "page_offset": 0}
 
 
 def on_page(number: int) -> MemberBounds:
-    return {"most": MOST_MEMBERS + 1, **bounds_of(number)}
+    return {"most": MOST_MEMBERS, **bounds_of(number)}
 
 
 def show_members(organization: VisibleOrganization, act: str, row: LackingMembers, number: int) -> Response:
@@ -53,8 +53,8 @@ def show_members(organization: VisibleOrganization, act: str, row: LackingMember
 
 
 def counts_of(row: LackingMembers) -> dict[str, Any]:
-    """Return the variables of texts with counts. `is_more` is whether there are members beyond the bound."""
-    return {"n": row.lacking, "members": row.members, "is_more": row.members > MOST_MEMBERS}
+    """Return the variables of texts with counts. `has_more` is whether there are members beyond the bound."""
+    return {"n": row.lacking, "members": row.members, "has_more": row.members > MOST_MEMBERS}
 
 
 def names_of(row: LackingMembers) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def names_of(row: LackingMembers) -> list[dict[str, Any]]:
     for member in members:
         cause = member.get("cause")
         member["title"] = name_of(member)
-        member["address"] = address(member["email"]) if member.get("name") and member.get("email") else None
+        member["address"] = address_below(member)
         member["reason"] = text("organization_settings", f"cause_{cause}") if cause else None
         member["is_self"] = member["user_id"] == g.caller.user_id
     return members

@@ -227,8 +227,10 @@ class TestFilter:
             return client.get(f"/admin/audit?organization={value}", headers=service_role)
 
         for value in (beta_id, beta_id.upper(), "beta"):
-            data = listed(value).json["data"]
+            answer = listed(value).json
+            data = answer["data"]
             assert {entry["details"]["organization"]["id"] for entry in data} == {beta_id}
+            assert answer["pagination"]["total"] == len(data)
             assert "change_refused" in {entry["action"] for entry in data}
         assert listed(NO_ID).json["data"] == []
         for value in ("nonsense", "Beta", "%00", ""):
@@ -308,7 +310,7 @@ class TestDisabling:
     def test_script_gets_the_counts_as_json_and_is_not_asked(self, latchkey, answer, provider):
         before = json.loads(latchkey("providers", "show", provider, "--json").stdout)
         opened = {"users": 1, "sessions": 1, "of_applications": 1, "api_keys": 1, "members": 0}
-        assert before["opened"] == opened | {"sessions_left": 0, "api_keys_left": 0, "is_whole": True}
+        assert before["opened"] == opened | {"sessions_left": 0, "api_keys_left": 0, "has_more": False}
         result = latchkey("providers", "disable", provider, "--yes", "--json")
         after = json.loads(result.stdout)
         assert (after["enabled"], after["is_blocked"], after["opened"]["sessions"]) == (False, True, 0)

@@ -63,7 +63,7 @@ def test_owner_reads_who_does_not_sign_in_this_way_and_who_cannot(on, add, provi
         "Members who can’t sign in this way stay out, and are told to ask an owner.",
         "Your own session keeps access: your identity provider opened it.",
         "contractor@other.example address at another domain unproved@example.com address not confirmed"
-        " operator@example.com administrator of this service new@example.com Require",
+        " operator@example.com must sign in another way new@example.com Require",
     ):
         assert sentence in text
     for email in (f"linked@{DOMAIN}", "alice@example.com"):
@@ -112,6 +112,16 @@ def test_owner_without_a_provider_that_is_on_is_led_to_set_one_up(sign_in, alice
     assert "An identity provider must be on, with a domain, before you can require it." in words(page)
     assert PRIMARY.findall(page.text) == [f"{PATH[1:]}/sign-in"]
     assert {form.action.rpartition("/")[2] for form in page.forms} == {"preferences"}
+
+
+@pytest.mark.parametrize("role", ["admin", "member", None])
+@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/members"])
+def test_page_and_list_are_for_owners(acme, join, bob, browse, role, path):
+    if role:
+        join(bob, acme, role)
+    page = browse(bob).visit(path)
+    assert page.status == 404
+    assert "alice@example.com" not in page.text
 
 
 def test_lifting_says_who_gets_access_again(on, add, database):
@@ -174,7 +184,7 @@ def test_page_names_those_whom_the_requirement_shuts_out_and_nobody_else(
         )
     text = words(on.visit(f"{PAGE}/members"))
     listed = {email: "can" for email in members if f"{email} " in f"{text} "}
-    listed |= {email: "cannot" for email in listed if re.search(rf"{email} (address|administrator)", text)}
+    listed |= {email: "cannot" for email in listed if re.search(rf"{email} (address|must)", text)}
     database.run("UPDATE organizations SET needs_own_provider = true WHERE slug = 'acme'")
     for email, id in members.items():
         visitor = Visitor(client.application).with_session_of(Person(client, id, email))

@@ -23,7 +23,8 @@ SELECT made.id, o.id, 'member', 'administrator' FROM made, organizations AS o
 # The invitation is the second of two, and expires tomorrow.
 INVITED = """
 INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
-SELECT gen_random_uuid(), id, n || '-late@umbrella.example', 'member', now() + n * interval '30 hours'
+SELECT gen_random_uuid(), id, n || '-late@umbrella.example', 'member',
+       date_trunc('day', now(), 'UTC') + interval '1 day' * (n + 1) - interval '1 second'
   FROM organizations, generate_series(1, 2) AS n
 """
 FOCUSED = """(document.activeElement.innerText || document.activeElement.getAttribute('aria-label') || '')
@@ -125,7 +126,7 @@ def test_owner_invites_several_with_a_new_role_sends_again_and_reads_the_history
     rows = page.run(
         "[...document.querySelectorAll('#invitations li')].map((row) => row.querySelector('time').innerText)"
     )
-    assert rows == ["expires tomorrow", "expires in 2 days", "expires in 6 days"]
+    assert rows == ["expires tomorrow", "expires in 2 days", "expires in 7 days"]
     open_menu(page, "1-late@umbrella.example")
     page.click("Send again 1-late@umbrella.example")
     page.wait_for("The invitation is valid for seven more days.")
