@@ -84,24 +84,14 @@ SELECT opened.sessions, opened.of_applications, keys.total AS api_keys, joined.t
  WHERE p.id = :id;
 
 -- name: count_unended_of_provider(id uuid, reach integer) -> row?
--- What a provider opened in earlier terms and no batch has ended yet. Nothing of it gives a token. Reads the terms by
--- jumps in their index, and counts at most `reach` rows of each.
-WITH RECURSIVE present AS MATERIALIZED (
+-- What a provider opened in earlier terms and no batch has ended yet. Nothing of it gives a token. Counts at most
+-- `reach` rows of each.
+WITH present AS MATERIALIZED (
   SELECT term FROM present_terms()
-), terms (term) AS (
-  (SELECT s.provider_term FROM sessions AS s
-    WHERE s.provider_term IS NOT NULL AND s.ended_at IS NULL
-    ORDER BY s.provider_term LIMIT 1)
-   UNION ALL
-  SELECT (SELECT s.provider_term FROM sessions AS s
-           WHERE s.provider_term > terms.term AND s.ended_at IS NULL
-           ORDER BY s.provider_term LIMIT 1)
-    FROM terms
-   WHERE terms.term IS NOT NULL
 )
 SELECT (SELECT count(*)
           FROM (SELECT
-                  FROM terms
+                  FROM terms_of_open_sessions() AS terms
                   JOIN sessions AS s ON s.provider_term = terms.term AND s.ended_at IS NULL
                  WHERE NOT EXISTS (SELECT FROM present WHERE present.term = terms.term)
                    AND jsonb_path_exists(s.amr, '$[*].provider ? (@ == $name)',

@@ -150,22 +150,12 @@ SELECT end_opened_in(:user_id, ARRAY(SELECT p.term FROM identity_providers AS p 
 
 -- name: end_what_is_over(batch integer, reason text)
 -- Ends what providers opened in terms that are over, of some users: after the act that ended a term, and by the
--- janitor after an interruption. The terms of sessions are looked up one after the other, or each batch would read all.
-WITH RECURSIVE present AS MATERIALIZED (
+-- janitor after an interruption.
+WITH present AS MATERIALIZED (
   SELECT term FROM present_terms()
-), terms (term) AS (
-  (SELECT s.provider_term FROM sessions AS s
-    WHERE s.provider_term IS NOT NULL AND s.ended_at IS NULL
-    ORDER BY s.provider_term LIMIT 1)
-   UNION ALL
-  SELECT (SELECT s.provider_term FROM sessions AS s
-           WHERE s.provider_term > terms.term AND s.ended_at IS NULL
-           ORDER BY s.provider_term LIMIT 1)
-    FROM terms
-   WHERE terms.term IS NOT NULL
 ), batch AS MATERIALIZED (
   SELECT s.user_id
-    FROM terms
+    FROM terms_of_open_sessions() AS terms
     JOIN sessions AS s ON s.provider_term = terms.term AND s.ended_at IS NULL
    WHERE NOT EXISTS (SELECT FROM present WHERE present.term = terms.term)
    UNION

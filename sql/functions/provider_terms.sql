@@ -18,6 +18,25 @@ AS $$
      AND NOT EXISTS (SELECT FROM present_terms() AS present WHERE present.term = is_over.term)
 $$;
 
+-- The terms of sessions that have not been ended yet, looked up one after the other in the index, or each batch that ends
+-- some would read all.
+CREATE OR REPLACE FUNCTION terms_of_open_sessions() RETURNS TABLE (term uuid)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+AS $$
+  WITH RECURSIVE terms (term) AS (
+    (SELECT s.provider_term FROM sessions AS s
+      WHERE s.provider_term IS NOT NULL AND s.ended_at IS NULL
+      ORDER BY s.provider_term LIMIT 1)
+     UNION ALL
+    SELECT (SELECT s.provider_term FROM sessions AS s
+             WHERE s.provider_term > terms.term AND s.ended_at IS NULL
+             ORDER BY s.provider_term LIMIT 1)
+      FROM terms
+     WHERE terms.term IS NOT NULL
+  )
+  SELECT terms.term FROM terms WHERE terms.term IS NOT NULL
+$$;
+
 -- When a session ended: what decides whether it gives a token reads this, because `ended_at` is written in batches
 -- after a term. Postgres puts the expression into each statement, and calls is_over for sessions with a term alone.
 CREATE OR REPLACE FUNCTION end_of(s sessions) RETURNS timestamptz

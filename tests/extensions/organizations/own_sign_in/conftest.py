@@ -25,11 +25,22 @@ __all__ = [
 
 
 @pytest.fixture
-def latchkey(service):
+def app(service):
+    return service.app
+
+
+@pytest.fixture
+def id(acme):
+    """The id of Acme."""
+    return acme.rpartition("/")[2]
+
+
+@pytest.fixture
+def latchkey(app):
     """Run a command, and return its result, which must be a success."""
 
     def latchkey(*arguments, **options):
-        result = run_command(service.app, *arguments, **options)
+        result = run_command(app, *arguments, **options)
         assert result.exit_code == 0, result.output
         return result
 

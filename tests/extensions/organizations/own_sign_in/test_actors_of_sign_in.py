@@ -1,20 +1,8 @@
 """Who acted, in the audit log: an employee who signs in for the first time, and an owner who removes a member."""
 
-import pytest
-
 from tests.support.armed_console import armed as armed
 from tests.support.armed_console import codes as codes
 from tests.support.audit import clear_history, record
-
-
-@pytest.fixture
-def app(service):
-    return service.app
-
-
-@pytest.fixture
-def id(acme):
-    return acme.rpartition("/")[2]
 
 
 def test_employee_who_signs_in_for_the_first_time_did_all_of_it(

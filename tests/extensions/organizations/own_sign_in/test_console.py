@@ -8,16 +8,6 @@ from tests.support.commands import run_command
 from tests.support.pages import words
 
 
-@pytest.fixture
-def app(service):
-    return service.app
-
-
-@pytest.fixture
-def id(acme):
-    return acme.rpartition("/")[2]
-
-
 def test_organization_and_its_provider_lead_to_each_other(armed, id, provider):
     organization = armed.visit(f"/console/organizations/{id}")
     assert "Acme-Idp" in words(organization)

@@ -13,16 +13,6 @@ from tests.support.pages import words
 
 
 @pytest.fixture
-def app(service):
-    return service.app
-
-
-@pytest.fixture
-def id(acme):
-    return acme.rpartition("/")[2]
-
-
-@pytest.fixture
 def beta_id(beta, database, alice):
     id = beta.rpartition("/")[2]
     refuse(database, alice.id, "change_refused", "last_owner", organization={"id": id, "slug": "beta"})

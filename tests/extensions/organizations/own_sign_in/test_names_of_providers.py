@@ -13,16 +13,6 @@ NAMED = "Acme-Idp (Acme)"
 
 
 @pytest.fixture
-def app(service):
-    return service.app
-
-
-@pytest.fixture
-def id(acme):
-    return acme.rpartition("/")[2]
-
-
-@pytest.fixture
 def statements_of_page(monkeypatch):
     """Count how often a page runs a statement."""
 

@@ -23,16 +23,6 @@ PROMISES = (
 
 
 @pytest.fixture
-def app(service):
-    return service.app
-
-
-@pytest.fixture
-def id(acme):
-    return acme.rpartition("/")[2]
-
-
-@pytest.fixture
 def answer(on, application, alice, database):
     """What an application got in a session that the provider has opened, in which a key was added, too. The organization
     requires its own sign-in, and Alice's sessions by password have ended.
