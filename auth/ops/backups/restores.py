@@ -7,6 +7,7 @@ import dataclasses
 import re
 import secrets
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
@@ -33,6 +34,8 @@ _UNRESTRICT = re.compile(rb"^\\unrestrict \w+\s*\Z", re.MULTILINE)
 _LONGEST_PREAMBLE = 16 * 1024
 _LONGEST_END = 1024
 _LONGEST_NAME = 63
+# Seconds. Postgres lists a connection for a moment after its client has closed it.
+_CLOSING = 2
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 # While the table has another name, the service refuses the database, and links of the backup do not work.
 _LOCK_SCHEMA = b"""
@@ -135,9 +138,19 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Co
     with autocommitting(url) as connection:
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
-        target = queries.select_restore_target(Unprepared(connection))
+        target = _target_of_restore(connection)
         _check_target(target)
         yield target, connection
+
+
+def _target_of_restore(connection: Connection) -> "queries.SelectRestoreTarget":
+    """Return the target. Waits up to `_CLOSING` for connections of a service that has just stopped to end."""
+    until = time.monotonic() + _CLOSING
+    target = queries.select_restore_target(Unprepared(connection))
+    while target.clients and time.monotonic() < until:
+        time.sleep(0.1)
+        target = queries.select_restore_target(Unprepared(connection))
+    return target
 
 
 def _check_target(target: "queries.SelectRestoreTarget") -> None:
