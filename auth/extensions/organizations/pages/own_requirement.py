@@ -4,7 +4,7 @@ from flask import Blueprint, Response
 
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, lifecycle, sign_in
-from auth.extensions.organizations.pages import PATH, changing, form_page, showing, shut_out
+from auth.extensions.organizations.pages import PATH, changing, form_page, object_of, showing, shut_out
 from auth.html.page import addresses, redirect_to_own
 from auth.html.problems import Problem
 from auth.rules.organizations import OWNER
@@ -36,6 +36,8 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
     step = shut_out.step_of_caller(organization, requires, f"organizations/{slug}/sign-in/requirement")
     if step is None:
         access.require_proof(asked, organization)
+    is_on = "providers" in object_of(organization)["requires"]
+    offer: shut_out.Offer = "lift" if is_on else "provider" if not domains else "step" if step else "require"
     row = queries.list_without_own_sign_in(
         latchkey.db, organization_id=organization.id, **shut_out.first_names()
     )
@@ -43,8 +45,8 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
         "own_requirement",
         organization,
         problem,
+        offer=offer,
         step=step,
-        has_way_in=bool(domains),
         domains=addresses(domains),
         counts=shut_out.counts_of(row),
         unable=row.unable,

@@ -4,7 +4,7 @@ from flask import Blueprint, Response
 
 from auth.core.text.names import whole_line
 from auth.extensions.organizations import access, lifecycle
-from auth.extensions.organizations.pages import PATH, changing, form_page, showing, shut_out
+from auth.extensions.organizations.pages import PATH, changing, form_page, object_of, showing, shut_out
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem
 from auth.rules import organizations
@@ -51,11 +51,14 @@ def show_requirement(slug: str, problem: Problem | None = None) -> Response:
     step = shut_out.step_of_caller(organization, {"aal": "aal2"}, f"organizations/{slug}/requirement")
     if step is None:
         access.require_proof(asked, organization)
+    is_on = object_of(organization)["requires"]["aal"] == "aal2"
+    offer: shut_out.Offer = "lift" if is_on else "step" if step else "require"
     row = queries.list_without_factor(latchkey.db, organization_id=organization.id, **shut_out.first_names())
     return form_page(
         "requirement",
         organization,
         problem,
+        offer=offer,
         step=step,
         counts=shut_out.counts_of(row),
         names=shut_out.names_of(row),

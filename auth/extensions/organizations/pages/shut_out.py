@@ -1,7 +1,7 @@
 """Whom a requirement of an organization shuts out: the facts that its page shows before the button."""
 
 import json
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from flask import Response
 
@@ -17,6 +17,10 @@ from auth.web.schemas import Bounds
 from sql import queries
 
 LackingMembers: TypeAlias = "queries.ListWithoutFactor | queries.ListWithoutOwnSignIn"
+
+# What the page of a requirement offers: the press that makes or lifts it, or a way to what an owner lacks for
+# the press, a step of the own session or a provider that is on.
+Offer = Literal["require", "lift", "step", "provider"]
 
 # The members that a page looks at, and the first names on the page of a requirement.
 MOST_MEMBERS, _FIRST_NAMES = 10_000, 10
