@@ -664,6 +664,8 @@ def organizations(page_client: PageClient) -> None:
     page_client.shows("history of the last week", "Last 7 days")
     page_client.visit(f"{path}?q=nobody")
     page_client.shows("organization, nobody found", "No member matches")
+    page_client.visit(f"{path}?q=alice")
+    page_client.shows("organization, somebody found", "1 result")
     page_client.visit(f"{path}/invite")
     page_client.press("invite", emails=f"dave@ {BOB}", role="member")
     page_client.shows("invite, malformed", "dave@ isn’t an email address.")

@@ -43,9 +43,11 @@ NO_SENTENCE = re.compile(r"<|&\w+;|\bAUTH_|(?:^|\s)/\w|\w_\w|\{")
 # Texts that the tour does not show, as regular expressions.
 NOT_SHOWN = (
     # They stand where the tour shows others of their kind.
-    *(r"(errors|ended|done)\.\w+", r"(ago|wait)\.\w+|time\.of_day", r"api_keys\.(expired|used_today)"),
+    r"(errors|ended|done)\.\w+",
+    r"(ago|wait|expires)\.\w+|time\.of_day",
+    r"api_keys\.(expired|used_today)",
     r"single_sign_on\.(owner|employee)_\w+",
-    *(r"history\.\w+", r"members\.(next|previous|range|expires_\w+|(no|too_many)_emails)"),
+    *(r"history\.\w+", r"members\.(next|previous|range|(no|too_many)_emails)"),
     *(
         r"account\.(api_key|connected_state|not_connected|unconfirmed|unnamed_application)",
         r"removal\.(factor|last_factor)|second_step\.others(_text)?",
@@ -74,7 +76,7 @@ NOT_SHOWN = (
     ),
     r"forms\.listed",
     r"organizations\.unnamed",
-    r"organization_settings\.(all|no_step_here|cause_(unproved|administrator))",
+    r"organization_settings\.(all|no_step_here|cause_(unproved|otherwise))",
     # Sign-up is closed.
     r"invitation\.new_here",
 )
