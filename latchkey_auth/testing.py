@@ -17,7 +17,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from latchkey_auth.minting import jwks, mint
 
-__all__ = ["Control", "Inbox", "Latchkey", "LatchkeyError", "User", "jwks", "launch", "mint"]
+__all__ = ["Control", "Inbox", "Latchkey", "LatchkeyError", "Organization", "User", "jwks", "launch", "mint"]
 
 # Never by a proxy of the environment.
 _open = build_opener(ProxyHandler({})).open
@@ -111,6 +111,17 @@ class Latchkey:
         """Create many users with one password."""
         return [User(self, **user) for user in self._control.call("users", count=count)]
 
+    def organization(
+        self, name: str, *, owner: "User | None" = None, members: "Mapping[User, str] | None" = None
+    ) -> "Organization":
+        """Create an organization. `members` are roles of users, besides that of the owner.
+
+        It needs the setting AUTH_ORGANIZATIONS.
+        """
+        roles = {user.id: role for user, role in (members or {}).items()}
+        act = {"name": name, "owner": owner and owner.id, "members": roles}
+        return Organization(self, **self._control.call("organization", **act))
+
     @property
     def webhooks(self) -> list[Any]:
         """The events so far, each with `headers`, `text` and `body` as a webhook receives them."""
@@ -167,6 +178,21 @@ class Inbox:
 
 def _address(to: "User | str | None") -> str | None:
     return (to.email or to.phone) if isinstance(to, User) else to
+
+
+class Organization:
+    """An organization. Tokens that its members got before a change have their former role."""
+
+    def __init__(self, latchkey: Latchkey, id: str, slug: str, name: str) -> None:
+        self.id, self.slug, self.name = id, slug, name
+        self._latchkey = latchkey
+
+    def add(self, user: "User", role: str = "member") -> None:
+        """Add a user, or change the role of a member."""
+        self._latchkey.act("member", organization_id=self.id, user_id=user.id, role=role)
+
+    def remove(self, user: "User") -> None:
+        self._latchkey.act("member", organization_id=self.id, user_id=user.id, role=None)
 
 
 class User:

@@ -31,8 +31,8 @@ from auth.ops.testkit.running_service import Service
 from auth.web.errors import ApiError
 
 _ACTS = {
-    "user", "users", "token", "cookies", "totp", "inbox", "webhooks", "hooks", "answer",
-    "fail", "age", "reset",
+    "user", "users", "organization", "member", "token", "cookies", "totp", "inbox", "webhooks", "hooks",
+    "answer", "fail", "age", "reset",
 }  # fmt: skip
 
 

@@ -8,22 +8,27 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyotp
 from psycopg2.extras import Json
+from werkzeug.test import TestResponse
 
 from auth.core.factors import totp
 from auth.core.net.webhook_urls import EVENTS, new_secret
 from auth.core.sender import EVENT_CHANNEL, RenderedMessage, Sender
 from auth.core.tokens import one_time
+from auth.core.tokens.access_tokens import Caller
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
-from auth.flows.sessions.issuing import IssuedSession, about_new
+from auth.flows.organizations import is_on
+from auth.flows.sessions.issuing import IssuedSession, about_new, about_own
 from auth.flows.sessions.token_response import SignInProof, open_session, raise_session, tokens
 from auth.html.forms import SESSION
 from auth.ops.testkit import FAILURES, Refused
@@ -124,6 +129,26 @@ class Service:
         password = f"Aa1!{secrets.token_urlsafe(12)}"
         rows = self._call("users", count, self._parts.passwords.hash(password))
         return [{"id": id, "email": email, "password": password} for id, email in rows]
+
+    def organization(
+        self, name: str, owner: str | None = None, members: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Create an organization of an owner, with roles of other users by their ids."""
+        if not is_on(self._parts.settings):
+            raise Refused("AUTH_ORGANIZATIONS is off. Set it to users or admins to have organizations")
+        body = {"name": name} | ({"owner": owner} if owner else {})
+        organization = self._post("/organizations", body)
+        for user_id, role in dict(members or {}).items():
+            self.member(organization["id"], user_id, role)
+        return {member: organization[member] for member in ("id", "slug", "name")}
+
+    def member(self, organization_id: str, user_id: str, role: str | None) -> None:
+        """Give a user a role in an organization, or remove the user if it is None."""
+        path = f"/organizations/{quote(organization_id, '')}/members/{quote(user_id, '')}"
+        if role is None:
+            self._send("DELETE", path)
+        else:
+            self._send("PUT", path, {"role": role})
 
     def token(
         self,
@@ -253,17 +278,23 @@ class Service:
                 raise Refused("This user does not exist")
             proof = SignInProof(method="password", without_notice=frozenset({person.email, person.phone}))
             session = open_session(asked, act, person, proof, issue)
-            if aal == "aal2" or (aal is None and session.lacks_step):
-                factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)
-                factor_id = factors[0].id if factors else None
-                session = raise_session(asked, act, user_id, session.session_id, "totp", factor_id, issue)
+        if not (aal == "aal2" or (aal is None and session.lacks_step)):
             return session
+        asked = replace(asked, user=Caller(user_id, session.session_id, None, session.aal))
+        issue = about_own(asked, hook, "totp") if hook else None
+        with acts.on(self._parts.db, user_id) as act:
+            factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)
+            factor_id = factors[0].id if factors else None
+            return raise_session(asked, act, user_id, session.session_id, "totp", factor_id, issue)
 
     def _post(self, path: str, body: object) -> dict[str, Any]:
-        response = self._client.post(path, json=body, headers=self._authorization)
+        return self._send("POST", path, body).get_json()
+
+    def _send(self, method: str, path: str, body: object = None) -> TestResponse:
+        response = self._client.open(path, method=method, json=body, headers=self._authorization)
         if response.status_code >= 400:
             raise Refused(response.get_data(as_text=True).strip())
-        return response.get_json()
+        return response
 
     def _call(self, function: str, *arguments: object) -> list[Any]:
         with self._database.connection.cursor() as cursor:

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import time
+import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ import pytest
 import standardwebhooks
 
 from auth.ops.testkit import Refused, databases
-from latchkey_auth.testing import Control, Latchkey, LatchkeyError, jwks, mint
+from latchkey_auth.testing import Control, Latchkey, LatchkeyError, User, jwks, mint
 from tests.support.cases import cases
 from tests.support.processes import wait_until
 
@@ -20,7 +21,8 @@ from tests.support.processes import wait_until
 @pytest.fixture(scope="session")
 def latchkey_settings() -> dict[str, str]:
     hooks = ("BEFORE_USER_CREATED", "CUSTOM_ACCESS_TOKEN", "SEND_SMS")
-    return {"AUTH_ANONYMOUS_ENABLED": "true"} | {f"AUTH_HOOK_{name}": "capture" for name in hooks}
+    own = {"AUTH_ANONYMOUS_ENABLED": "true", "AUTH_ORGANIZATIONS": "admins"}
+    return own | {f"AUTH_HOOK_{name}": "capture" for name in hooks}
 
 
 @pytest.fixture
@@ -163,6 +165,78 @@ def test_requests_fail_as_often_as_the_test_says(latchkey, http):
         latchkey.fail("refresh", status=418)
 
 
+def claims_of(user, **options):
+    return jwt.decode(user.token(**options), options={"verify_signature": False})
+
+
+def test_members_of_an_organization_have_it_in_their_tokens(latchkey, http):
+    alice, bob, carol = (latchkey.user() for _ in range(3))
+    acme = latchkey.organization("Acme Ltd", owner=alice, members={bob: "member"})
+    globex = latchkey.organization("Globex", owner=bob)
+    assert (acme.slug, acme.name) == ("acme-ltd", "Acme Ltd")
+    assert claims_of(alice)["organizations"] == {acme.id: "owner"}
+    assert claims_of(bob)["organizations"] == {acme.id: "member", globex.id: "owner"}
+    assert "organizations" not in claims_of(carol)
+    (listed,) = http.get("/organizations", headers=alice.headers()).json()["data"]
+    assert (listed["id"], listed["slug"], listed["role"]) == (acme.id, "acme-ltd", "owner")
+
+
+def test_member_gets_another_role_and_is_removed(latchkey):
+    alice, bob = latchkey.user(), latchkey.user()
+    acme = latchkey.organization("Acme", owner=alice)
+    acme.add(bob)
+    assert claims_of(bob)["organizations"] == {acme.id: "member"}
+    acme.add(bob, "billing")
+    assert claims_of(bob)["organizations"] == {acme.id: "billing"}
+    acme.remove(bob)
+    assert "organizations" not in claims_of(bob)
+    with refused("user_not_found"):
+        acme.remove(bob)
+
+
+def test_events_tell_an_application_of_the_organization_and_its_members(latchkey):
+    alice, bob = latchkey.user(), latchkey.user()
+    acme = latchkey.organization("Acme", owner=alice, members={bob: "billing"})
+    acme.remove(bob)
+    about_acme = [each.body for each in latchkey.webhooks if "organization" in each.body["data"]]
+    assert {each["data"]["organization"]["id"] for each in about_acme} == {acme.id}
+    assert sorted(each["event"] for each in about_acme) == [
+        "membership.created", "membership.created", "membership.deleted", "organization.created",
+    ]  # fmt: skip
+
+
+def test_session_without_the_second_step_that_an_organization_requires_has_no_membership(latchkey, http):
+    alice = latchkey.user(factors=["totp"])
+    acme = latchkey.organization("Acme", owner=alice)
+    headers = {"apikey": latchkey.service_role_key}
+    required = http.put(f"/organizations/{acme.id}", json={"requires": {"aal": "aal2"}}, headers=headers)
+    assert required.status_code == 200
+    assert claims_of(alice)["organizations"] == {acme.id: "owner"}
+    assert "organizations" not in claims_of(alice, aal="aal1")
+
+
+def test_organization_of_a_user_or_role_that_does_not_exist_is_refused_with_the_reason(latchkey):
+    bob, nobody = latchkey.user(), User(latchkey, str(uuid.uuid4()))
+    with refused("user_not_found"):
+        latchkey.organization("Acme", owner=nobody)
+    with refused("name: "):
+        latchkey.organization("")
+    acme = latchkey.organization("Acme")
+    for role in ("", "Two words"):
+        with refused("role: "):
+            acme.add(bob, role)
+    with refused("email_not_confirmed"):
+        acme.add(latchkey.user(anonymous=True))
+    assert "organizations" not in claims_of(bob)
+
+
+def test_organization_without_the_setting_is_refused_by_the_name_of_the_setting(latchkey_server):
+    url, key = urlsplit(latchkey_server._control.url), latchkey_server._control._key
+    without = Control(f"{url.scheme}://{url.netloc}", key).start({"AUTH_ORGANIZATIONS": "off"})
+    with refused("AUTH_ORGANIZATIONS is off"):
+        without.organization("Acme")
+
+
 def test_time_passes_for_one_user(latchkey, http):
     users = [latchkey.user(), latchkey.user()]
     tokens = [{"refresh_token": user.session()["refresh_token"]} for user in users]
@@ -182,6 +256,9 @@ def test_reset_leaves_nothing_but_the_service(latchkey, http):
     http.post("/recover", json={"email": alice.email})
     assert latchkey.inbox.all()
     latchkey.fail("GET /user")
+    latchkey.organization("Acme", owner=alice)
+    latchkey.reset()
+    assert latchkey.organization("Acme").slug == "acme"
     latchkey.reset()
     assert (latchkey.inbox.all(), latchkey.webhooks) == ([], [])
     assert http.get("/user", headers=headers).json()["error_code"] == "user_not_found"
