@@ -82,19 +82,18 @@ def create(name: str, slug: str | None, owner: str | None) -> None:
 
 @command.command("list")
 @click.option(
-    "--search",
-    metavar="TEXT",
-    help="Only those of whose name TEXT begins a word, or whose short name it begins.",
+    "--q", metavar="TEXT", help="Only those of whose name TEXT begins a word, or whose short name it begins."
 )
+@click.option("--search", hidden=True, help="The former name of --q.")
 @json_option
-def list_command(search: str | None) -> None:
+def list_command(q: str | None, search: str | None) -> None:
     """List the organizations, newest first.
 
     \b
-    Example: latchkey organizations list --search acme
+    Example: latchkey organizations list --q acme
     """
     with as_operator() as asked:
-        page_of = partial(lists.organizations, asked.db, q=search, page_size=_PAGE)
+        page_of = partial(lists.organizations, asked.db, q=q or search, page_size=_PAGE)
         for each in _pages(lambda offset: page_of(page_offset=offset).organizations):
             columns = [
                 each["id"],
@@ -151,18 +150,18 @@ def show_command(name: str) -> None:
 @command.command("members")
 @_organization
 @click.option(
-    "--search", metavar="TEXT", help="Only those of whose name or email each word of TEXT begins a word."
+    "--q", metavar="TEXT", help="Only those of whose name or email each word of TEXT begins a word."
 )
 @json_option
-def members_command(name: str, search: str | None) -> None:
+def members_command(name: str, q: str | None) -> None:
     """List the members of ORGANIZATION, in the order in which they joined.
 
     \b
-    Example: latchkey organizations members acme --search smith
+    Example: latchkey organizations members acme --q smith
     """
     with as_operator() as asked:
         organization = access.find(asked, name)
-        page_of = partial(lists.members, asked.db, organization.id, q=search, with_addresses=True)
+        page_of = partial(lists.members, asked.db, organization.id, q=q, with_addresses=True)
         for each in _pages(lambda offset: page_of(page_size=_PAGE, page_offset=offset).members):
             show(each, _line_of_member(each))
 

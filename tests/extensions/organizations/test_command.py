@@ -49,10 +49,12 @@ def test_organizations_are_listed_and_searched(run, acme, database):
         " SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 130) AS n"
     )
     assert len(run("list")) == 131
-    (organization,) = run("list", "--search", "acm", "--json")
+    (organization,) = run("list", "--q", "acm", "--json")
     assert (organization["slug"], organization["members"]) == ("acme", 1)
+    # The former name of the option.
+    assert run("list", "--search", "acm", "--json") == [organization]
     database.run("UPDATE organizations SET level = 'aal2', needs_own_provider = true")
-    (line,) = run("list", "--search", "acm")
+    (line,) = run("list", "--q", "acm")
     assert line == f"{organization['id']}  acme  Acme  1 member  requires a second factor and its own sign-in"
 
 
@@ -74,14 +76,14 @@ def test_members_are_listed_and_searched(run, others, alice, database):
     lines = run("members", "acme")
     assert len(lines) == 131
     assert lines[0] == f"{alice.id}  alice@example.com  owner  no second factor"
-    (member,) = run("members", "acme", "--search", "m77", "--json")
+    (member,) = run("members", "acme", "--q", "m77", "--json")
     assert sorted(member) == [
         "added_by", "created_at", "email", "has_second_factor", "name", "role", "user_id",
     ]  # fmt: skip
     assert (member["email"], member["name"]) == ("m77@example.com", "Member 77")
     expected = f"{member['user_id']}  m77@example.com  member  no second factor  Member 77"
-    assert run("members", "acme", "--search", "member 77") == [expected]
-    assert run("members", "acme", "--search", "nobody") == []
+    assert run("members", "acme", "--q", "member 77") == [expected]
+    assert run("members", "acme", "--q", "nobody") == []
     run("members", "nowhere", status=3)
 
 
