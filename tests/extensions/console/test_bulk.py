@@ -192,7 +192,7 @@ class TestExport:
         assert len(self.rows(operator)) == 3
         assert "Downloads all users. " in words(operator.visit("/console/users/export?sort=newest"))
 
-    @cases("sign", ["=", "\uff1d"])
+    @cases("sign", ["=", "\uff1d", " =", "\xa0=", "\u200b=", "\ufeff=", "\u2028=", "\u2060\u3000\uff1d"])
     def test_cells_are_no_formulas(self, operator, database, sign):
         name = json.dumps({"name": f'@SUM(A1)\n"x", y;{sign}2;"-3\t{sign}4'})
         database.run(
