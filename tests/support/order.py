@@ -35,6 +35,7 @@ SLOW = (
     "console/test_console_stories.py",
     "processes/test_doctor.py",
     "system/test_guide.py",
+    "guides/test_quick_start.py",
     "pages/test_html.py",
     "pages/test_provider_stories.py",
     "clients/test_generated_python.py",

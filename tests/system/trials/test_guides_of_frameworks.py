@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.processes import CHECKOUT, Service, send, short_directory, wait_until
+from tests.support.guides import Guide
+from tests.support.processes import Service, send, short_directory, wait_until
+from tests.support.terminals import Terminal, beside_a_service
 from tests.support.users import PASSWORD
-from tests.system.examples.test_second_terminal import Terminal, beside_a_service
-from tests.system.test_guide import blocks_of
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -66,14 +66,6 @@ class RunningGuide:
         return link
 
 
-def finish(terminal: Terminal, script: str, **environment: str) -> str:
-    """Run a script to its end, and return its output."""
-    with terminal.run(terminal.with_ports(script), env=environment) as shell:
-        output, _ = shell.communicate(timeout=_PATIENCE)
-    assert shell.returncode == 0, output
-    return output
-
-
 def fill_in(block: str, printed: str) -> str:
     """Replace `<client_id>` and `<client_secret>` by what the command printed."""
     for name, value in re.findall(r"^(client_\w+) +(\S+)$", printed, re.MULTILINE):
@@ -94,29 +86,26 @@ def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
     """Return a function that does the steps of a guide, in the folder of the service and in an empty one."""
     with ExitStack() as stack:
 
-        def play(page: str, **settings: str) -> RunningGuide:
-            blocks = blocks_of((CHECKOUT / page).read_text())
-            lines = [block for file, block in blocks if not file and block.startswith("AUTH_")]
+        def play(guide: Guide, **settings: str) -> RunningGuide:
+            lines = [each.text for each in guide.blocks if not each.file and each.text.startswith("AUTH_")]
             latchkey, service = stack.enter_context(beside_a_service(lines, **settings))
             # Not in a directory of pytest, which would keep hundreds of megabytes of packages.
-            directory = stack.enter_context(short_directory())
-            empty_folder, folder = Terminal(directory, latchkey.ports), directory / "my-app"
-            application, printed = Terminal(folder, latchkey.ports), ""
-            *steps, (_, start) = blocks
-            for file, block in steps:
-                if file:
-                    (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                    (folder / file).write_text(latchkey.with_ports(fill_in(block, printed)))
-                elif block.startswith(".venv/"):
-                    printed = finish(latchkey, block)
-                elif block.startswith("mkdir "):
-                    finish(empty_folder, block, **npm_environment)
-            process = stack.enter_context(application.run(application.with_ports(start), env=npm_environment))
+            elsewhere = latchkey.at(stack.enter_context(short_directory()))
+            application, printed = elsewhere.at("my-app"), ""
+            *steps, start = guide.blocks
+            for block in steps:
+                if block.file:
+                    application.write(block.file, fill_in(block.text, printed))
+                elif block.text.startswith(".venv/"):
+                    printed = latchkey.finish(block.text)
+                elif block.text.startswith("mkdir "):
+                    elsewhere.finish(block.text, **npm_environment)
+            process = stack.enter_context(application.run(start.text, env=npm_environment))
             # Kill it: on SIGTERM, it would wait for the connections of the browser.
             stack.callback(send, -process.pid, signal.SIGKILL)
-            guide = RunningGuide(latchkey, service)
-            wait_until(lambda: answers(guide.url, process), _PATIENCE)
-            return guide
+            running_guide = RunningGuide(latchkey, service)
+            wait_until(lambda: answers(running_guide.url, process), _PATIENCE)
+            return running_guide
 
         yield play
 
@@ -130,7 +119,7 @@ def page(tab) -> Iterator[Browser]:
 
 def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play):
     # The client refreshes such a short-lived token at each visit.
-    app = play("docs/react.md", AUTH_ACCESS_TOKEN_LIFETIME="60")
+    app = play(Guide("react.md"), AUTH_ACCESS_TOKEN_LIFETIME="60")
     page.open(app.url)
     page.wait_for("Forgot your password?")
     fill(page, email=DAVE, password=PASSWORD)
@@ -158,7 +147,7 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
 
 
 def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_or_the_sign_out(page, play):
-    app = play("docs/nextjs.md", AUTH_ACCESS_TOKEN_LIFETIME="30")
+    app = play(Guide("nextjs.md"), AUTH_ACCESS_TOKEN_LIFETIME="30")
     page.open(app.url)
     page.wait_for("Create an account")
     page.click("Create an account")
