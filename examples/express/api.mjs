@@ -8,6 +8,7 @@ const { LATCHKEY_URL: latchkey = "http://localhost:8000", LATCHKEY_SERVICE_ROLE_
 const { LATCHKEY_INTERNAL_URL: internal = latchkey } = process.env;
 const keys = createRemoteJWKSet(new URL(`${internal}/.well-known/jwks.json`));
 const app = express();
+const projects = new Map(); // by organization; yours are in a database
 
 /** Keep the token of a request and its claims. */
 async function verify(request, response, next) {
@@ -47,6 +48,25 @@ app.get("/reports", verify, ({ claims }, response) => {
 app.get("/drafts", verify, ({ claims }, response) => {
   if (!claims.roles?.includes("editor")) return response.sendStatus(403);
   response.json({ drafts: [] });
+});
+
+/** Keep the caller's role in an organization. Tokens of users without organizations lack the claim. */
+function requireMember(request, response, next) {
+  const { claims: { organizations = {} }, params: { id } } = request;
+  // Access tokens have the ids of organizations, and so have these paths.
+  if (!Object.hasOwn(organizations, id)) return response.sendStatus(404);
+  request.role = organizations[id];
+  next();
+}
+
+app.get("/organizations/:id/projects", verify, requireMember, ({ params }, response) => {
+  response.json({ projects: projects.get(params.id) ?? [] });
+});
+
+app.put("/organizations/:id/projects/:name", verify, requireMember, ({ params: { id, name }, role }, response) => {
+  if (!["owner", "admin"].includes(role)) return response.sendStatus(403);
+  projects.set(id, [...(projects.get(id) ?? []), name]);
+  response.json({ projects: projects.get(id) });
 });
 
 // An access token outlives a log-out. Ask where that matters, not for every request.

@@ -7,7 +7,9 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const { LATCHKEY_COMMAND = "latchkey", PORT = "5055" } = process.env;
 const api = `http://127.0.0.1:${PORT}`;
-const settings = { AUTH_ANONYMOUS_ENABLED: "true", AUTH_TOKEN_CLAIMS: '{"roles": "app_metadata.roles"}' };
+const settings = {
+  AUTH_ANONYMOUS_ENABLED: "true", AUTH_ORGANIZATIONS: "users", AUTH_TOKEN_CLAIMS: '{"roles": "app_metadata.roles"}',
+};
 const running = [];
 let key, control, service;
 
@@ -33,6 +35,10 @@ async function authorization(user, options) {
 
 async function get(path, user, options) {
   return fetch(api + path, { headers: await authorization(user, options) });
+}
+
+async function put(path, user) {
+  return fetch(api + path, { method: "PUT", headers: await authorization(user) });
 }
 
 before(async () => {
@@ -70,6 +76,34 @@ test("drafts are for editors", async () => {
     const dave = await ask("/user", { app_metadata: { roles }, user_metadata: { roles: ["editor"] } });
     assert.equal((await get("/drafts", dave)).status, status);
   }
+});
+
+test("projects of an organization are for its members", async () => {
+  const [alice, bob, carol, dave] = await ask("/users", { count: 4 });
+  const acme = await ask("/organization", { name: "Acme", owner: alice.id, members: { [bob.id]: "member" } });
+  const globex = await ask("/organization", { name: "Globex", owner: carol.id });
+  const path = `/organizations/${acme.id}/projects`;
+  assert.deepEqual(await (await put(`${path}/Rocket`, alice)).json(), { projects: ["Rocket"] });
+  assert.deepEqual(await (await get(path, bob)).json(), { projects: ["Rocket"] });
+  assert.equal((await put(`${path}/Evil`, bob)).status, 403);
+  // Carol is in another organization, Dave in none.
+  for (const stranger of [carol, dave]) {
+    assert.equal((await get(path, stranger)).status, 404);
+    assert.equal((await put(`${path}/Evil`, stranger)).status, 404);
+  }
+  assert.deepEqual(await (await get(`/organizations/${globex.id}/projects`, carol)).json(), { projects: [] });
+  // Objects have members that a token does not.
+  assert.equal((await get("/organizations/constructor/projects", carol)).status, 404);
+});
+
+test("a removed member loses the projects with the next token", async () => {
+  const [alice, bob] = await ask("/users", { count: 2 });
+  const acme = await ask("/organization", { name: "Acme", owner: alice.id, members: { [bob.id]: "admin" } });
+  const path = `/organizations/${acme.id}/projects`;
+  const headers = await authorization(bob);
+  await ask("/member", { organization_id: acme.id, user_id: bob.id, role: null });
+  assert.equal((await fetch(api + path, { headers })).status, 200);
+  assert.equal((await get(path, bob)).status, 404);
 });
 
 test("anonymous users cannot pay", async () => {

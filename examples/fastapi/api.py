@@ -15,6 +15,8 @@ INTERNAL = os.environ.get("LATCHKEY_INTERNAL_URL", LATCHKEY)
 SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
 KEYS = jwt.PyJWKClient(f"{INTERNAL}/.well-known/jwks.json", timeout=5)
 
+PROJECTS: dict[str, list[str]] = {}  # by organization; yours are in a database
+
 app = FastAPI()
 log = logging.getLogger("uvicorn.error")
 Credentials = Annotated[HTTPAuthorizationCredentials, Depends(HTTPBearer())]
@@ -78,6 +80,31 @@ def drafts(claims: Claims) -> dict[str, list[str]]:
     if "editor" not in claims.get("roles", []):
         raise HTTPException(403)
     return {"drafts": []}
+
+
+# Access tokens have the ids of organizations, and so have these paths.
+def member(organization_id: str, claims: Claims) -> str:
+    """Return the caller's role in an organization. Tokens of users without organizations lack the claim."""
+    role = claims.get("organizations", {}).get(organization_id)
+    if role is None:
+        raise HTTPException(404)
+    return role
+
+
+Role = Annotated[str, Depends(member)]
+
+
+@app.get("/organizations/{organization_id}/projects")
+def projects(organization_id: str, role: Role) -> dict[str, list[str]]:
+    return {"projects": PROJECTS.get(organization_id, [])}
+
+
+@app.put("/organizations/{organization_id}/projects/{name}")
+def add_project(organization_id: str, name: str, role: Role) -> dict[str, list[str]]:
+    if role not in ("owner", "admin"):
+        raise HTTPException(403)
+    PROJECTS.setdefault(organization_id, []).append(name)
+    return {"projects": PROJECTS[organization_id]}
 
 
 # An access token outlives a log-out. Ask where that matters, not for every request.

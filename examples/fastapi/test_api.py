@@ -9,7 +9,11 @@ from latchkey_auth.testing import Latchkey
 
 @pytest.fixture(scope="session")
 def latchkey_settings() -> dict[str, str]:
-    return {"AUTH_ANONYMOUS_ENABLED": "true", "AUTH_TOKEN_CLAIMS": '{"roles": "app_metadata.roles"}'}
+    return {
+        "AUTH_ANONYMOUS_ENABLED": "true",
+        "AUTH_ORGANIZATIONS": "users",
+        "AUTH_TOKEN_CLAIMS": '{"roles": "app_metadata.roles"}',
+    }
 
 
 @pytest.fixture
@@ -40,6 +44,33 @@ def test_drafts_are_for_editors(latchkey: Latchkey, client: TestClient) -> None:
         # Users write user_metadata themselves.
         dave = latchkey.user(app_metadata={"roles": roles}, user_metadata={"roles": ["editor"]})
         assert client.get("/drafts", headers=dave.headers()).status_code == status
+
+
+def test_projects_of_an_organization_are_for_its_members(latchkey: Latchkey, client: TestClient) -> None:
+    alice, bob, carol = latchkey.user(), latchkey.user(), latchkey.user()
+    acme = latchkey.organization("Acme", owner=alice, members={bob: "member"})
+    globex = latchkey.organization("Globex", owner=carol)
+    path = f"/organizations/{acme.id}/projects"
+    assert client.put(f"{path}/Rocket", headers=alice.headers()).json() == {"projects": ["Rocket"]}
+    assert client.get(path, headers=bob.headers()).json() == {"projects": ["Rocket"]}
+    assert client.put(f"{path}/Evil", headers=bob.headers()).status_code == 403
+    # Carol is in another organization, the new user in none.
+    for stranger in (carol, latchkey.user()):
+        assert client.get(path, headers=stranger.headers()).status_code == 404
+        assert client.put(f"{path}/Evil", headers=stranger.headers()).status_code == 404
+    path = f"/organizations/{globex.id}/projects"
+    assert client.get(path, headers=carol.headers()).json() == {"projects": []}
+
+
+def test_removed_member_loses_the_projects_with_the_next_token(
+    latchkey: Latchkey, client: TestClient
+) -> None:
+    bob = latchkey.user()
+    acme = latchkey.organization("Acme", owner=latchkey.user(), members={bob: "admin"})
+    path, before = f"/organizations/{acme.id}/projects", bob.headers()
+    acme.remove(bob)
+    assert client.get(path, headers=before).status_code == 200
+    assert client.get(path, headers=bob.headers()).status_code == 404
 
 
 def test_anonymous_users_cannot_pay(latchkey: Latchkey, client: TestClient) -> None:

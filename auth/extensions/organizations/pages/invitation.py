@@ -8,20 +8,19 @@ from typing import Any
 from flask import Blueprint, Response
 from markupsafe import Markup
 
-from auth.core.net.redirects import origin
 from auth.extensions.organizations import access, invitations
 from auth.extensions.organizations.pages import changing, role_title
+from auth.extensions.organizations.pages.way_back import application_at
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination, form_page
 from auth.html.form_schemas import Decision
 from auth.html.membership_steps import MembershipSteps
-from auth.html.page import address, application, redirect_to_own, waiting_behind
+from auth.html.page import application, redirect_to_own, waiting_behind
 from auth.html.problems import Problem
 from auth.html.redirects import Destination
 from auth.web import Level, g
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.input import read_form
 
@@ -96,8 +95,5 @@ def _invitation_page(name: str, slug: str, **values: Any) -> Response:
 
 
 def _name_of_application(to: Destination) -> Markup | str:
-    is_other = to.redirect_to and origin(to.redirect_to) != origin(latchkey.settings.site_url)
     waiting = waiting_behind(to.next) if to.next else None
-    if waiting:
-        return application(waiting.name)
-    return address(to.host) if is_other else latchkey.settings.brand_name
+    return application(waiting.name) if waiting else application_at(to.url)

@@ -23,6 +23,7 @@ from auth.extensions.organizations.pages import (
     showing,
 )
 from auth.extensions.organizations.pages.paging import ListPage, MembersQuery, bounds_of
+from auth.extensions.organizations.pages.way_back import redirect_and_keep, way_back
 from auth.flows.facts import PersonFacts
 from auth.flows.organizations import may_found
 from auth.html.browser_sessions import signed_in
@@ -81,12 +82,16 @@ def submit_new() -> Response:
     organization = json.loads(lifecycle.create(current_asked(), body))
     if next_url := destination().next_url():
         return redirect(next_url)
-    return redirect_to_own(f"{PATH}/{organization['slug']}", "organization_created")
+    slug = organization["slug"]
+    return redirect_and_keep(f"{PATH}/{slug}", slug, "organization_created")
 
 
 @blueprint.get("/account/organizations/<slug>")
 @showing(Level.AAL2)
 def show_organization(slug: str, problem: Problem | None = None) -> Response:
+    if problem is None and destination().redirect_to:
+        # The page has a URL without the way back, which its links and forms would have to pass on.
+        return redirect_and_keep(f"{PATH}/{slug}", slug)
     organization, query = access.find_admitted(current_asked(), slug), read_query(MembersQuery)
     q, number, is_manager = query["q"], query["page"], manages(organization.role)
     list_members = partial(lists.members, latchkey.db, organization.id, with_addresses=is_manager)
@@ -115,6 +120,7 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
         most_invitations=MOST_INVITATIONS,
         notice=notice(),
         problem=problem or problem_of_redirect(),
+        back=way_back(slug),
     )
 
 
