@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,11 @@ class Terminal:
             if process.stdin and not process.stdin.closed:
                 process.communicate(timeout=20)
 
-    def finish(self, script: str, *, input: str = "", status: int = 0, **environment: str) -> str:
+    def finish(
+        self, script: str, *, input: str = "", status: int = 0, env: Mapping[str, str] | None = None
+    ) -> str:
         """Run a script to its end, and return its output."""
-        with self.run(script, env=environment) as shell:
+        with self.run(script, env=env or {}) as shell:
             output, _ = shell.communicate(input, timeout=_PATIENCE)
         assert shell.returncode == status, output
         return output

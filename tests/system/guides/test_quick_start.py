@@ -29,7 +29,7 @@ def test_developer_starts_the_service_signs_up_and_becomes_an_administrator():
         assert re.findall(r"^(?:303|401, .*|Refresh:|Log out:)", output, re.M)[0] == "303"
         assert '"error_code": "session_not_found"' in output.replace('":"', '": "'), output
 
-        output = terminal.finish(GUIDE.block("create-admin").text, LATCHKEY_ADMIN_PASSWORD=PASSWORD)
+        output = terminal.finish(GUIDE.block("create-admin").text, env={"LATCHKEY_ADMIN_PASSWORD": PASSWORD})
         assert terminal.with_ports("Sign in to the console: http://localhost:8000/console\n") in output
 
 

@@ -223,19 +223,3 @@ def test_conformance_suite_of_mcp_finds_no_failure(page, origin, node, settings,
     assert {check["id"]: check["status"] for check in checks} == dict.fromkeys(
         CONFORMANCE_CHECKS, "SUCCESS"
     ), checks
-
-
-def test_server_and_client_of_the_guide_know_the_user(page, python, settings, origin, alice, tmp_path):
-    url = f"http://localhost:{free_port()}"
-    for name, block in re.findall(r"^```python (\S+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL):
-        block = block.replace("http://localhost:8000", settings["AUTH_JWT_ISSUER"])
-        block = block.replace("http://localhost:9000", url).replace("port=9000", f"port={urlsplit(url).port}")
-        (tmp_path / name).write_text(block)
-    with (
-        running([python, "server.py"], url, tmp_path / "server", tmp_path, HOME=str(tmp_path)),
-        Agent([python, str(tmp_path / "client.py")], tmp_path) as agent,
-    ):
-        page.open(agent.line(0))
-        sign_in(page, alice)
-        allow(page, "FastMCP Client")
-        assert agent.line(1) == alice.id

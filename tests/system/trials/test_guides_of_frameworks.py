@@ -99,7 +99,7 @@ def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
                 elif block.text.startswith(".venv/"):
                     printed = latchkey.finish(block.text)
                 elif block.text.startswith("mkdir "):
-                    elsewhere.finish(block.text, **npm_environment)
+                    elsewhere.finish(block.text, env=npm_environment)
             process = stack.enter_context(application.run(start.text, env=npm_environment))
             # Kill it: on SIGTERM, it would wait for the connections of the browser.
             stack.callback(send, -process.pid, signal.SIGKILL)
