@@ -1,64 +1,64 @@
-"""docs/roles.md: its blocks are run here, or are those of the examples, which test_examples.py runs."""
+"""docs/roles.md: a developer gives a role and sees it, and the checks of the page are those of the examples."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
+import httpx
 import psycopg2
 import psycopg2.errors
 import pytest
 
-from tests.support.commands import run_command
+from tests.support.databases import as_role
+from tests.support.guides import Guide
 from tests.support.processes import CHECKOUT
+from tests.support.terminals import beside_a_service
+from tests.support.users import PASSWORD
 
-PAGE = (CHECKOUT / "docs/roles.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
-def block(containing: str) -> str:
-    (block_text,) = [text for _, text in BLOCKS if containing in text]
-    return block_text
+GUIDE = Guide("roles.md")
+SETTING = GUIDE.block("AUTH_TOKEN_CLAIMS=")
 
 
-def test_role_that_the_page_gives_is_in_the_token_and_explained_as_it_says(make_app, alice, service_role):
-    (claims,) = re.findall(r"AUTH_TOKEN_CLAIMS='(.*)'", PAGE)
-    app = make_app(AUTH_TOKEN_CLAIMS=claims)
-    body = json.loads(re.findall(r"-d '(.*)'", block("curl"))[0])
-    session = alice.sign_in(client=app.test_client())
-    session.client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-    assert session.refreshed().claims["roles"] == ["editor"]
-    explanation = run_command(app, "explain", alice.email).output
-    assert block("claims        ") in explanation
+def test_developer_gives_a_role_and_sees_it():
+    with beside_a_service([SETTING.text, "AUTH_AUTOCONFIRM=true"]) as (terminal, service):
+        alice = {"email": "alice@example.com", "password": PASSWORD}
+        signed_up = httpx.post(f"http://localhost:{service.port}/signup", json=alice, trust_env=False)
+        assert signed_up.status_code == 201, signed_up.text
+        changed = json.loads(terminal.finish(GUIDE.block("-X PUT").text))
+        assert changed["app_metadata"]["roles"] == ["editor"]
+        command = GUIDE.command("explain")
+        assert GUIDE.block("claims        ").text in terminal.finish(command)
+        # By its first line; the log follows.
+        explanation = json.loads(terminal.finish(f"{command} --json").splitlines()[0])
+        assert explanation["claims"] == {"roles": ["editor"], "plan": "team"}
 
 
-def test_checks_of_the_page_are_those_of_the_examples():
+def test_checks_are_those_of_the_examples():
     names = ("api.py", "api.mjs", "Api.java", "application.properties")
     sources = [path.read_text() for name in names for path in (CHECKOUT / "examples").rglob(name)]
-    checks = [text for language, text in BLOCKS if language in ("python", "js", "java", "properties")]
-    checks.remove(block("set_config"))
-    assert len(checks) == 5
-    assert [text for text in checks if not any(text in source for source in sources)] == []
+    checks = [
+        GUIDE.block("verify(bearer_token())"), GUIDE.block("def drafts(claims: Claims)"), GUIDE.block("claims.roles"),
+        GUIDE.block("authorities-claim-name"), GUIDE.block("@PreAuthorize"),
+    ]  # fmt: skip
+    assert [check.line for check in checks if not any(check.text in source for source in sources)] == []
 
 
 @pytest.fixture
 def api(new_database) -> Iterator[Any]:
-    """A connection of the API to a database with the policies of the page."""
+    """A connection of the role `api` to a database with the policies of the page."""
     url = new_database()
-    with closing(psycopg2.connect(url)) as owner, closing(psycopg2.connect(url)) as api:
+    with closing(psycopg2.connect(url)) as owner:
         with owner, owner.cursor() as cursor:
-            cursor.execute(block("CREATE POLICY"))
-        with api, api.cursor() as cursor:
-            cursor.execute("SET ROLE api")
-        yield api
-        api.close()
+            cursor.execute(GUIDE.block("CREATE POLICY").text)
+        with closing(psycopg2.connect(as_role(url, "api"))) as api:
+            yield api
         with owner, owner.cursor() as cursor:
             cursor.execute("DROP OWNED BY api; DROP ROLE api")
 
 
-def test_policies_of_the_page_check_each_row(api, make_app, alice, bob, database):
-    drafts = run_page_code(block("set_config"), "drafts")
+def test_policies_check_each_row(api, make_app, alice, bob, database):
+    drafts = function_of(GUIDE.block("set_config").text, "drafts")
     app = make_app(AUTH_TOKEN_CLAIMS='{"roles": "app_metadata.roles"}')
     alices_session, bobs_session = (user.open_session(app.test_client()) for user in (alice, bob))
 
@@ -82,7 +82,7 @@ def test_policies_of_the_page_check_each_row(api, make_app, alice, bob, database
         assert cursor.fetchone() == (0,)
 
 
-def run_page_code(code: str, name: str) -> Callable[..., Any]:
+def function_of(code: str, name: str) -> Callable[..., Any]:
     """Run a block of Python, and return a function that it defines."""
     namespace: dict[str, Any] = {"json": json}
     exec(code, namespace)  # noqa: S102 (our own page)
