@@ -55,13 +55,7 @@ def test_developer_makes_a_key_for_billing_which_is_refused_what_it_may_not():
         found, refused, key = terminal.finish(f'{create}\n{use}\necho "$KEY"').splitlines()
         assert re.fullmatch(KEY_PATTERN, key)
         assert [each["email"] for each in json.loads(found)["data"]] == ["alice@example.com"]
-        shown, answer = json.loads(GUIDE.block("insufficient_scope").text), json.loads(refused)
-        assert answer.keys() == shown.keys()
-        assert {name: answer[name] for name in ("code", "error_code")} == {
-            "code": 403,
-            "error_code": "insufficient_scope",
-        }
-        assert "users:write" in answer["msg"]
+        assert json.loads(refused) == json.loads(GUIDE.block("insufficient_scope").text)
         headers = {"apikey": key}
         assert (
             httpx.get(

@@ -2,10 +2,11 @@
 
 import hashlib
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.support.contract import OPENAPI
+from tests.support.guides import Block, Guide
 from tests.support.processes import processes_of, short_directory, wait_until
 from tests.support.wheels import build_wheel
 
@@ -71,9 +72,11 @@ UNUSED_PLUGINS = ("cacheprovider", "schemathesis", "hypothesispytest", "anyio")
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 
-def snippets() -> dict[str, str]:
-    page = (OPENAPI.parent / "docs" / "testing.md").read_text()
-    return dict(re.findall(r"^```python (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+GUIDE = Guide("testing.md")
+SNIPPETS = {
+    block.file: block.text
+    for block in (GUIDE.block("def client(latchkey)"), GUIDE.block("def test_dashboard"))
+}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +99,7 @@ def test_wheel_has_no_settings_of_the_checkout(wheel):
 @pytest.fixture
 def folder() -> Iterator[Path]:
     with short_directory() as folder:
-        for name, text in (APPLICATION | snippets()).items():
+        for name, text in (APPLICATION | SNIPPETS).items():
             (folder / "application" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "application" / name).write_text(text)
         yield folder
@@ -164,7 +167,55 @@ def test_all_ends_when_pytest_is_killed(folder, installed):
     assert [Path(path).name for path in remaining(folder)] == ["latchkey-pytest-beside"]
 
 
-def test_kit_is_installed_beside_another_flask(folder, wheel, request):
+@pytest.fixture(scope="module")
+def dependencies(tmp_path_factory) -> Path:
+    """What the wheel needs, without the kit: `pip` finds it there, and asks no index."""
+    directory = tmp_path_factory.mktemp("dependencies")
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if not entry.name.startswith(("latchkey", "__editable__", "pip")):
+            (directory / entry.name).symlink_to(entry)
+    return directory
+
+
+def play_installation(
+    block: Block, folder: Path, wheel: Path, dependencies: Path, python: Path
+) -> dict[str, str]:
+    """Install the wheel as the page says, in the environment of a Python. Return the variables that it sets."""
+    shutil.copy(wheel, folder / "application")
+    names = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    path = {"PATH": f"{python.parent}:{os.environ['PATH']}", "PYTHONPATH": str(dependencies)}
+    script = f'set -e\n{block.text}\necho "LATCHKEY_COMMAND=$LATCHKEY_COMMAND"'
+    result = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder / "application",
+        env=names | path | {"HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    command = result.stdout.splitlines()[-1].partition("=")[2]
+    return {"LATCHKEY_COMMAND": command} if command else {}
+
+
+def let_import(python: Path, dependencies: Path) -> None:
+    """Let an environment import what `pip` has found already."""
+    (site,) = python.parents[1].glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text(f"{dependencies}\n")
+
+
+def test_kit_is_installed_in_the_environment_of_the_application(folder, wheel, dependencies):
+    python = folder / "own" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", folder / "own"], check=True)
+    play_installation(GUIDE.block("pip install ./latchkey_auth-*.whl\n"), folder, wheel, dependencies, python)
+    let_import(python, dependencies)
+    result = subprocess.run(
+        **options_of_run(folder, "-k", "dashboard", python=str(python)), capture_output=True, check=False
+    )
+    assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout + result.stderr
+
+
+def test_kit_is_installed_beside_another_flask(folder, wheel, dependencies, request):
     """The service runs in another environment, and the kit has none of its dependencies."""
     digest = hashlib.sha256((REQUIREMENTS + sys.version).encode()).hexdigest()[:16]
     directory = request.config.cache.mkdir("test-kit") / digest
@@ -173,10 +224,9 @@ def test_kit_is_installed_beside_another_flask(folder, wheel, request):
         subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS.split()], check=True)
         (directory / "stamp").touch()
-    install = ["install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", wheel]
-    subprocess.run([python, "-m", "pip", *install], check=True)
-    (package,) = directory.glob("lib/python*/site-packages/latchkey_auth")
-    service = {"LATCHKEY_COMMAND": f"{sys.executable} {package}/__main__.py"}
+    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "latchkey-auth"], check=True)
+    service = play_installation(GUIDE.block("--no-deps"), folder, wheel, dependencies, python)
+    let_import(folder / "latchkey" / "bin" / "python", dependencies)
     result = subprocess.run(
         **options_of_run(folder, "-n", "2", python=str(python), **service), capture_output=True, check=False
     )
