@@ -23,9 +23,9 @@ _COLUMNS = (
     "id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor",
     "providers", "created_at", "last_sign_in_at",
 )  # fmt: skip
-# Spreadsheets run cells that begin with these signs, some after blanks or characters that nobody sees. Where
-# the comma is the decimal sign, a semicolon begins a cell, even between quotes; LibreOffice also offers the tab.
-# Full-width signs work like those of ASCII. A phone number only looks like a formula.
+# Spreadsheets run cells that begin with these signs, some of them after blanks or invisible characters. Where
+# the comma is the decimal sign, a semicolon begins a cell, even between quotes; LibreOffice also offers the
+# tab. Full-width signs work like those of ASCII. A phone number only looks like a formula.
 _BLANK = r"(?:[^\S\t\r\n]|[\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff])*+"
 _FORMULA = re.compile(rf'(^|[;\t\r\n])(?={_BLANK}"?{_BLANK}[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])')
 _PHONE = re.compile(r"\+[0-9]+")

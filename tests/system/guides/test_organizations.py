@@ -27,7 +27,8 @@ from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-GUIDE, ROLES = Guide("organizations.md"), Guide("roles.md")
+GUIDE = Guide("organizations.md")
+ROLES = Guide("roles.md")
 SETTINGS = GUIDE.block("AUTH_ORGANIZATIONS=users")
 
 
@@ -46,7 +47,7 @@ def page(tab) -> Iterator[Browser]:
 
 def test_developer_founds_an_organization_invites_and_gives_a_role(running, page):
     terminal, service = running
-    users, found, members = (GUIDE.block(part) for part in ("log_in()", "/invitations", "?q=bob"))
+    users, found, members = GUIDE.block("log_in()"), GUIDE.block("/invitations"), GUIDE.block("?q=bob")
     script = "\n".join([users.text, found.text, 'echo "Joined?"; read -r', members.text])
     with terminal.run(script) as shell:
         join(page, service)
@@ -101,8 +102,9 @@ def check_team_menu(page: Browser, terminal: Terminal) -> None:
 
 
 def test_parts_of_the_backend_are_those_of_the_examples():
-    for part, example in (("HTTPException(404)", "fastapi/api.py"), ("hasOwn", "express/api.mjs")):
-        assert GUIDE.block(part).text in (CHECKOUT / "examples" / example).read_text()
+    examples = CHECKOUT / "examples"
+    assert GUIDE.block("HTTPException(404)").text in (examples / "fastapi/api.py").read_text()
+    assert GUIDE.block("hasOwn").text in (examples / "express/api.mjs").read_text()
 
 
 def test_application_gets_the_claim_of_the_page_and_admits_members_alone(make_app, alice, database):

@@ -55,8 +55,9 @@ def npm_environment() -> dict[str, str]:
 class RunningGuide:
     """A guide whose application runs: its address, and the service."""
 
-    def __init__(self, terminal: Terminal, service: Service) -> None:
+    def __init__(self, terminal: Terminal, service: Service, application: Terminal) -> None:
         self.url = terminal.with_ports("http://localhost:3000/")
+        self.latchkey, self.application = terminal, application
         self._service = service
 
     def link(self) -> str:
@@ -103,7 +104,7 @@ def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
             process = stack.enter_context(application.run(start.text, env=npm_environment))
             # Kill it: on SIGTERM, it would wait for the connections of the browser.
             stack.callback(send, -process.pid, signal.SIGKILL)
-            running_guide = RunningGuide(latchkey, service)
+            running_guide = RunningGuide(latchkey, service, application)
             wait_until(lambda: answers(running_guide.url, process), _PATIENCE)
             return running_guide
 
@@ -144,6 +145,35 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
     fill(page, password=PASSWORD)
     page.click("Sign in")
     page.wait_for(f"Signed in as {DAVE}")
+
+
+def test_react_app_shows_the_organization_of_its_url_and_asks_for_what_it_requires(page, play):
+    react = Guide("react.md")
+    organizations = Guide("organizations.md")
+    app = play(react, AUTH_ORGANIZATIONS="admins")
+    text = react.block("function App()").text
+    text = text.replace(
+        "function App()", organizations.block("function Organizations").text + "\nfunction App()"
+    )
+    line = "<p>Signed in as {session.user.email}</p>"
+    app.application.write("src/App.jsx", text.replace(line, f"{line}<Organizations session={{session}} />"))
+    page.open(app.url)
+    page.wait_for("Forgot your password?")
+    fill(page, email=DAVE, password=PASSWORD)
+    page.click("Sign up")
+    page.wait_for(f"We sent a mail to {DAVE}.")
+    page.open(app.link())
+    page.click("Continue")
+    page.wait_for(f"Signed in as {DAVE}")
+    for command in ("create Acme", "create Globex", f"add acme {DAVE} --role billing", f"add globex {DAVE}"):
+        app.latchkey.finish(f".venv/bin/latchkey organizations {command}")
+    page.open(f"{app.url}acme")
+    page.wait_for("Acme: you are billing.")
+    page.click("Globex")
+    page.wait_for("Globex: you are member.")
+    app.latchkey.finish(".venv/bin/latchkey organizations require globex aal2")
+    page.open(f"{app.url}globex")
+    page.wait_for("Globex asks for another sign-in.")
 
 
 def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_or_the_sign_out(page, play):
