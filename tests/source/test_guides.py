@@ -43,8 +43,8 @@ def _played_by(tree: ast.Module) -> Iterator[tuple[str, Played]]:
                 yield names[node.value.id], Played(node.attr, str(part.value))
         # A function of the module plays all that it gets.
         for argument in node.args if isinstance(node, ast.Call) else ():
-            if page := _page(argument):
-                yield page, Played("blocks", "")
+            if isinstance(argument, ast.Name) and argument.id in names:
+                yield names[argument.id], Played("blocks", "")
 
 
 @pytest.fixture(scope="module")

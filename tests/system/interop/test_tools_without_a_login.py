@@ -1,7 +1,6 @@
 """Prometheus behind nginx, Caddy and Traefik with oauth2-proxy, as docs/openid.md says, with a tool that records."""
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -17,7 +16,8 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.commands import run_command
-from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
+from tests.support.guides import Guide
+from tests.support.processes import PATIENT_GUNICORN, free_port, wait_until
 from tests.support.relying_parties import allow, running, sign_in
 from tests.support.tool_proxies import PROXIES, Tool, ToolProxy
 
@@ -25,13 +25,13 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 DIRECTORY = Path(__file__).parent / "oauth2_proxy"
 TOKEN_LIFETIME = 8  # seconds
 HOST = "prometheus.example.com"
-SECTION = (
-    (CHECKOUT / "docs" / "openid.md")
-    .read_text()
-    .partition("## Tools without a login\n")[2]
-    .partition("\n## ")[0]
-)
-BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL))
+GUIDE = Guide("openid.md")
+BLOCKS = {
+    "sh": GUIDE.block("> prometheus.env").text,
+    "nginx": GUIDE.block("large_client_header_buffers").text,
+    "caddyfile": GUIDE.block("request_header -Upgrade").text,
+    "yaml": GUIDE.block("customRequestHeaders").text,
+}
 # Some tools take `_` for `-`. Names have `__` for `-` here.
 FORGED = {
     f"X{first}Forwarded{second}{name}": "admin"

@@ -22,6 +22,8 @@ from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
+REACT = Guide("react.md")
+NEXTJS = Guide("nextjs.md")
 OLDEST_NODE = (20, 19)
 DAVE = "dave@example.com"
 # Seconds for the installation of a guide's packages, and until its application answers.
@@ -53,11 +55,11 @@ def npm_environment() -> dict[str, str]:
 
 
 class RunningGuide:
-    """A guide whose application runs: its address, and the service."""
+    """A guide whose application runs: its address, its folder, its process, and the service."""
 
-    def __init__(self, terminal: Terminal, service: Service, application: Terminal) -> None:
-        self.url = terminal.with_ports("http://localhost:3000/")
-        self.latchkey, self.application = terminal, application
+    def __init__(self, application: Terminal, process: subprocess.Popen[str], service: Service) -> None:
+        self.url = application.with_ports("http://localhost:3000/")
+        self.application, self.process = application, process
         self._service = service
 
     def link(self) -> str:
@@ -104,7 +106,7 @@ def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
             process = stack.enter_context(application.run(start.text, env=npm_environment))
             # Kill it: on SIGTERM, it would wait for the connections of the browser.
             stack.callback(send, -process.pid, signal.SIGKILL)
-            running_guide = RunningGuide(latchkey, service, application)
+            running_guide = RunningGuide(application, process, service)
             wait_until(lambda: answers(running_guide.url, process), _PATIENCE)
             return running_guide
 
@@ -120,7 +122,7 @@ def page(tab) -> Iterator[Browser]:
 
 def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play):
     # The client refreshes such a short-lived token at each visit.
-    app = play(Guide("react.md"), AUTH_ACCESS_TOKEN_LIFETIME="60")
+    app = play(REACT, AUTH_ACCESS_TOKEN_LIFETIME="60")
     page.open(app.url)
     page.wait_for("Forgot your password?")
     fill(page, email=DAVE, password=PASSWORD)
@@ -147,37 +149,10 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
     page.wait_for(f"Signed in as {DAVE}")
 
 
-def test_react_app_shows_the_organization_of_its_url_and_asks_for_what_it_requires(page, play):
-    react = Guide("react.md")
-    organizations = Guide("organizations.md")
-    app = play(react, AUTH_ORGANIZATIONS="admins")
-    text = react.block("function App()").text
-    text = text.replace(
-        "function App()", organizations.block("function Organizations").text + "\nfunction App()"
-    )
-    line = "<p>Signed in as {session.user.email}</p>"
-    app.application.write("src/App.jsx", text.replace(line, f"{line}<Organizations session={{session}} />"))
-    page.open(app.url)
-    page.wait_for("Forgot your password?")
-    fill(page, email=DAVE, password=PASSWORD)
-    page.click("Sign up")
-    page.wait_for(f"We sent a mail to {DAVE}.")
-    page.open(app.link())
-    page.click("Continue")
-    page.wait_for(f"Signed in as {DAVE}")
-    for command in ("create Acme", "create Globex", f"add acme {DAVE} --role billing", f"add globex {DAVE}"):
-        app.latchkey.finish(f".venv/bin/latchkey organizations {command}")
-    page.open(f"{app.url}acme")
-    page.wait_for("Acme: you are billing.")
-    page.click("Globex")
-    page.wait_for("Globex: you are member.")
-    app.latchkey.finish(".venv/bin/latchkey organizations require globex aal2")
-    page.open(f"{app.url}globex")
-    page.wait_for("Globex asks for another sign-in.")
-
-
-def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_or_the_sign_out(page, play):
-    app = play(Guide("nextjs.md"), AUTH_ACCESS_TOKEN_LIFETIME="30")
+def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_or_the_sign_out(
+    page, play, npm_environment
+):
+    app = play(NEXTJS, AUTH_ACCESS_TOKEN_LIFETIME="30")
     page.open(app.url)
     page.wait_for("Create an account")
     page.click("Create an account")
@@ -210,3 +185,13 @@ def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_o
     assert "authjs.session-token" not in page.cookies(app.url)
     page.open(app.url)
     page.wait_for("Forgot password?")
+
+    # As in production.
+    page.open("about:blank")
+    send(-app.process.pid, signal.SIGKILL)
+    app.application.finish(NEXTJS.command("next build"), env=npm_environment)
+    port = {"PORT": app.application.ports["3000"]}
+    with app.application.run(NEXTJS.command("next start"), env=npm_environment | port) as process:
+        wait_until(lambda: answers(app.url, process), _PATIENCE)
+        page.open(app.url)
+        page.wait_for("Forgot password?")
