@@ -831,7 +831,8 @@ CREATE INDEX organization_invitations_invited_by ON organization_invitations (in
 ALTER TABLE identity_providers
   ADD CONSTRAINT identity_providers_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations;
 
--- Domains of owners, proved by a TXT record since `proved_at`.
+-- Domains of owners, proved by a TXT record since `proved_at`. A domain that `latchkey organizations prove` has named
+-- without one has `proved_by_command_at` instead, which counts only while no other machine reaches the service.
 CREATE TABLE organization_domains (
   organization_id  uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
   domain           text COLLATE "C" NOT NULL,
@@ -840,7 +841,10 @@ CREATE TABLE organization_domains (
   proved_at        timestamptz,
   checked_at       timestamptz,
   missing_since    timestamptz,
+  proved_by_command_at  timestamptz,
   PRIMARY KEY (organization_id, domain)
 );
 CREATE UNIQUE INDEX organization_domains_proved ON organization_domains (domain) WHERE proved_at IS NOT NULL;
+CREATE UNIQUE INDEX organization_domains_proved_by_command ON organization_domains (domain)
+  WHERE proved_by_command_at IS NOT NULL;
 CREATE INDEX organization_domains_checked_at ON organization_domains (checked_at) WHERE proved_at IS NOT NULL;

@@ -14,12 +14,26 @@ SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.cli
        p.acceptable_client_ids, p.scopes, p.authorization_params, p.attribute_mapping,
        p.custom_claims_allowlist, is_enabled(p) AS enabled, domains_of(p) AS domains,
        p.organization_id, p.is_blocked, p.tried_at, p.member_role, p.updated_at::text AS version,
-       provider_object(p)::text AS provider_object
+       provider_object(p)::text AS provider_object, has_domain_by_command(p) AS has_domain_by_command
   FROM identity_providers AS p
  WHERE p.identifier = :identifier OR p.id = :id;
 
+-- name: list_all_providers() -> rows (organization_id?, slug?)
+-- What decides where providers sign users in, without those of organizations that have ended.
+SELECT p.id, p.name, p.issuer, is_enabled(p) AS enabled, p.organization_id, o.slug,
+       has_domain_by_command(p) AS has_domain_by_command
+  FROM identity_providers AS p
+  LEFT JOIN organizations AS o ON o.id = p.organization_id
+ WHERE o.ended_at IS NULL
+ ORDER BY p.created_at, p.id;
+
+-- name: begin_term(id uuid)
+-- Ends what a provider opened before, as turning it off does.
+UPDATE identity_providers SET term = gen_random_uuid() WHERE id = :id;
+
 -- name: select_provider_of_domain(domain text) -> row? (organization_id?)
-SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.organization_id
+SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.organization_id,
+       has_domain_by_command(p) AS has_domain_by_command
   FROM identity_provider_domains AS d
   JOIN identity_providers AS p ON p.id = d.provider_id
  WHERE d.domain = :domain;
@@ -47,7 +61,7 @@ INSERT INTO identity_providers (
 
 -- name: select_provider_facts(id uuid) -> row? (organization_id?, tried_at?)
 SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS version, domains_of(p) AS domains,
-       p.organization_id, p.is_blocked, p.tried_at,
+       p.organization_id, p.is_blocked, p.tried_at, has_domain_by_command(p) AS has_domain_by_command,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
        clock_timestamp() AS now
   FROM identity_providers AS p
@@ -180,6 +194,7 @@ SELECT end_opened_in(locked.id, terms_over_of(locked.id), :reason, clock_timesta
 -- The provider of the domain of a user's proved address, whether it signs in this user (`is_linked`), whether an
 -- administrator has moved the user to it (`is_adopted`), and the name of the organization that the user joins there.
 SELECT p.id, p.identifier, p.name, p.issuer, d.domain, is_enabled(p) AS enabled, p.organization_id,
+       has_domain_by_command(p) AS has_domain_by_command,
        EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p)) AS is_linked,
        EXISTS (SELECT FROM identity_provider_adoptions AS a WHERE a.user_id = u.id AND a.provider_id = p.id) AS is_adopted,
        (SELECT o.name FROM organizations AS o

@@ -453,7 +453,7 @@ SELECT o.slug,
        jsonb_build_object(
          'id', o.id, 'slug', o.slug, 'name', o.name, 'app_metadata', o.app_metadata::jsonb,
          'requires', jsonb_build_object('aal', o.level, 'own_provider', o.needs_own_provider),
-         'domains', (SELECT coalesce(jsonb_agg(domain_object(d) ORDER BY d.domain), '[]')
+         'domains', (SELECT coalesce(jsonb_agg(organization_domain(d) ORDER BY d.domain), '[]')
                        FROM organization_domains AS d
                       WHERE d.organization_id = o.id),
          'providers', (SELECT coalesce(jsonb_agg(provider_object(p) ORDER BY p.created_at, p.id), '[]')

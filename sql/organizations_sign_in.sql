@@ -1,29 +1,46 @@
 -- Domains and providers of organizations, which their owners set up.
 
 -- name: list_domains(organization_id uuid) -> row
-SELECT coalesce(jsonb_agg(domain_object(d) ORDER BY d.domain), '[]')::text AS domains
+SELECT coalesce(jsonb_agg(organization_domain(d) ORDER BY d.domain), '[]')::text AS domains
   FROM organization_domains AS d
  WHERE d.organization_id = :organization_id;
 
 -- name: select_domain(organization_id uuid, domain text) -> row? (proved_at?, missing_since?)
-SELECT d.token, d.proved_at, d.missing_since, domain_object(d)::text AS domain_object, clock_timestamp() AS now
+SELECT d.token, d.proved_at, d.missing_since, organization_domain(d)::text AS domain_object, clock_timestamp() AS now
   FROM organization_domains AS d
  WHERE d.organization_id = :organization_id AND d.domain = :domain;
 
--- name: list_proved_domains(organization_id uuid) -> row
+-- name: list_proved_domains(organization_id uuid, by_command boolean) -> row
+-- With `by_command`, also the domains that a command proved, unless another organization has the record since.
 SELECT ARRAY(SELECT d.domain FROM organization_domains AS d
-              WHERE d.organization_id = :organization_id AND d.proved_at IS NOT NULL ORDER BY d.domain) AS domains;
+              WHERE d.organization_id = :organization_id
+                AND (d.proved_at IS NOT NULL
+                     OR :by_command AND d.proved_by_command_at IS NOT NULL
+                        AND NOT EXISTS (SELECT FROM organization_domains AS other
+                                         WHERE other.domain = d.domain AND other.proved_at IS NOT NULL))
+              ORDER BY d.domain) AS domains;
 
 -- name: count_domains(organization_id uuid) -> row
 SELECT count(*) AS total FROM organization_domains WHERE organization_id = :organization_id;
 
 -- name: select_domain_of_others(organization_id uuid, domain text) -> row
--- Whether another organization, or a provider that is not this one's, has a domain.
+-- Whether another organization, or a provider that is not this one's, has a domain. A record takes a domain that a
+-- command proved for another organization: take_domain_by_command.
 SELECT EXISTS (SELECT FROM organization_domains AS d
                 WHERE d.domain = :domain AND d.organization_id <> :organization_id AND d.proved_at IS NOT NULL)
     OR EXISTS (SELECT FROM identity_provider_domains AS d
                  JOIN identity_providers AS p ON p.id = d.provider_id
-                WHERE d.domain = :domain AND p.organization_id IS DISTINCT FROM :organization_id) AS is_taken;
+                WHERE d.domain = :domain AND p.organization_id IS DISTINCT FROM :organization_id
+                  AND NOT EXISTS (SELECT FROM organization_domains AS other
+                                   WHERE other.organization_id = p.organization_id AND other.domain = d.domain
+                                     AND other.proved_at IS NULL AND other.proved_by_command_at IS NOT NULL)) AS is_taken;
+
+-- name: select_holder_by_command(organization_id uuid, domain text) -> row?
+-- The other organization for which a command, and no record, proved a domain.
+SELECT d.organization_id AS id
+  FROM organization_domains AS d
+ WHERE d.domain = :domain AND d.organization_id <> :organization_id
+   AND d.proved_at IS NULL AND d.proved_by_command_at IS NOT NULL;
 
 -- name: select_next_provider(organization_id uuid) -> row?
 SELECT o.next_provider_id AS id FROM organizations AS o WHERE o.id = :organization_id AND o.ended_at IS NULL;
@@ -42,8 +59,14 @@ VALUES (:organization_id, :domain, :token, :acted_at);
 UPDATE organization_domains
    SET proved_at = CASE WHEN :is_held THEN coalesce(proved_at, :acted_at) END,
        missing_since = CASE WHEN :is_held AND :is_missing THEN coalesce(missing_since, :acted_at) END,
-       checked_at = :acted_at
+       checked_at = :acted_at,
+       proved_by_command_at = CASE WHEN NOT :is_held THEN proved_by_command_at END
  WHERE organization_id = :organization_id AND domain = :domain;
+
+-- name: prove_domain_by_command(organization_id uuid, domain text, acted_at timestamptz)
+-- A domain that a command proved for another organization violates a constraint.
+UPDATE organization_domains SET proved_by_command_at = :acted_at
+ WHERE organization_id = :organization_id AND domain = :domain AND proved_at IS NULL AND proved_by_command_at IS NULL;
 
 -- name: delete_domain(organization_id uuid, domain text) -> row? (proved_at?)
 DELETE FROM organization_domains WHERE organization_id = :organization_id AND domain = :domain RETURNING proved_at;
@@ -59,11 +82,12 @@ SELECT p.id, provider_object(p)::text AS provider_object
  WHERE p.organization_id = :organization_id
  ORDER BY p.created_at, p.id;
 
--- name: select_way_in(organization_id uuid) -> row
--- Whether a provider that is on has a domain.
-SELECT EXISTS (SELECT FROM identity_providers AS p
-                 JOIN identity_provider_domains AS d ON d.provider_id = p.id
-                WHERE p.organization_id = :organization_id AND p.is_on) AS has_way_in;
+-- name: list_ways_in(organization_id uuid) -> rows (organization_id?)
+-- The providers that are on and have a domain.
+SELECT p.organization_id, p.issuer, has_domain_by_command(p) AS has_domain_by_command
+  FROM identity_providers AS p
+ WHERE p.organization_id = :organization_id AND p.is_on
+   AND EXISTS (SELECT FROM identity_provider_domains AS d WHERE d.provider_id = p.id);
 
 -- name: select_membership_role(organization_id uuid, user_id uuid) -> row?
 SELECT m.role
@@ -99,17 +123,19 @@ SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = 
  ORDER BY m.user_id
  LIMIT :most;
 
--- name: list_identities_at_organization(user_id uuid, organization_id uuid) -> rows (member_role?)
-SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.id AS provider_id,
-       p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains
+-- name: list_identities_at_organization(user_id uuid, organization_id uuid) -> rows (member_role?, organization_id?)
+SELECT i.provider, i.created_at, i.is_first_proof IS TRUE AS is_first_proof, p.id AS provider_id, p.organization_id,
+       p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains, p.issuer,
+       has_domain_by_command(p) AS has_domain_by_command
   FROM identities AS i
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE i.user_id = :user_id AND p.organization_id = :organization_id
  ORDER BY i.created_at, p.id;
 
--- name: list_joinable_providers(organization_id uuid) -> rows (member_role?)
+-- name: list_joinable_providers(organization_id uuid) -> rows (member_role?, organization_id?)
 -- What decides who may join by moving to the organization's sign-in.
-SELECT p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains
+SELECT p.member_role, is_enabled(p) AS enabled, domains_of(p) AS domains, p.organization_id, p.issuer,
+       has_domain_by_command(p) AS has_domain_by_command
   FROM identity_providers AS p
  WHERE p.organization_id = :organization_id;
 

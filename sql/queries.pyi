@@ -1029,14 +1029,29 @@ class SelectIdentityProvider(NamedTuple):
     member_role: str | None
     version: str
     provider_object: str
+    has_domain_by_command: bool
 
 def select_identity_provider(on: Runner, /, *, identifier: str | None, id: str | None) -> SelectIdentityProvider | None: ...
+
+class ListAllProviders(NamedTuple):
+    id: str
+    name: str
+    issuer: str
+    enabled: bool
+    organization_id: str | None
+    slug: str | None
+    has_domain_by_command: bool
+
+def list_all_providers(on: Runner, /) -> list[ListAllProviders]: ...
+
+def begin_term(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectProviderOfDomain(NamedTuple):
     identifier: str
     issuer: str
     enabled: bool
     organization_id: str | None
+    has_domain_by_command: bool
 
 def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectProviderOfDomain | None: ...
 
@@ -1056,6 +1071,7 @@ class SelectProviderFacts(NamedTuple):
     organization_id: str | None
     is_blocked: bool
     tried_at: datetime | None
+    has_domain_by_command: bool
     has_identities: bool
     now: datetime
 
@@ -1120,6 +1136,7 @@ class SelectProviderOfUser(NamedTuple):
     domain: str
     enabled: bool
     organization_id: str | None
+    has_domain_by_command: bool
     is_linked: bool
     is_adopted: bool
     joins: str | None
@@ -2221,7 +2238,7 @@ def select_domain(on: Runner, /, *, organization_id: str | None, domain: str | N
 class ListProvedDomains(NamedTuple):
     domains: list[str]
 
-def list_proved_domains(on: Runner, /, *, organization_id: str | None) -> ListProvedDomains: ...
+def list_proved_domains(on: Runner, /, *, organization_id: str | None, by_command: bool | None) -> ListProvedDomains: ...
 
 class CountDomains(NamedTuple):
     total: int
@@ -2233,6 +2250,11 @@ class SelectDomainOfOthers(NamedTuple):
 
 def select_domain_of_others(on: Runner, /, *, organization_id: str | None, domain: str | None) -> SelectDomainOfOthers: ...
 
+class SelectHolderByCommand(NamedTuple):
+    id: str
+
+def select_holder_by_command(on: Runner, /, *, organization_id: str | None, domain: str | None) -> SelectHolderByCommand | None: ...
+
 class SelectNextProvider(NamedTuple):
     id: str
 
@@ -2243,6 +2265,8 @@ def replace_next_provider(on: Runner, /, *, organization_id: str | None, provide
 def insert_domain(on: Runner, /, *, organization_id: str | None, domain: str | None, token: str | None) -> int: ...
 
 def record_lookup(on: Runner, /, *, organization_id: str | None, domain: str | None, is_held: bool | None, is_missing: bool | None) -> int: ...
+
+def prove_domain_by_command(on: Runner, /, *, organization_id: str | None, domain: str | None) -> int: ...
 
 class DeleteDomain(NamedTuple):
     proved_at: datetime | None
@@ -2260,10 +2284,12 @@ class ListProvidersOfOrganization(NamedTuple):
 
 def list_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> list[ListProvidersOfOrganization]: ...
 
-class SelectWayIn(NamedTuple):
-    has_way_in: bool
+class ListWaysIn(NamedTuple):
+    organization_id: str | None
+    issuer: str
+    has_domain_by_command: bool
 
-def select_way_in(on: Runner, /, *, organization_id: str | None) -> SelectWayIn: ...
+def list_ways_in(on: Runner, /, *, organization_id: str | None) -> list[ListWaysIn]: ...
 
 class SelectMembershipRole(NamedTuple):
     role: str
@@ -2293,9 +2319,12 @@ class ListIdentitiesAtOrganization(NamedTuple):
     created_at: datetime
     is_first_proof: bool
     provider_id: str
+    organization_id: str | None
     member_role: str | None
     enabled: bool
     domains: list[str]
+    issuer: str
+    has_domain_by_command: bool
 
 def list_identities_at_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> list[ListIdentitiesAtOrganization]: ...
 
@@ -2303,6 +2332,9 @@ class ListJoinableProviders(NamedTuple):
     member_role: str | None
     enabled: bool
     domains: list[str]
+    organization_id: str | None
+    issuer: str
+    has_domain_by_command: bool
 
 def list_joinable_providers(on: Runner, /, *, organization_id: str | None) -> list[ListJoinableProviders]: ...
 

@@ -42,9 +42,12 @@ def departure_of(asked: Asked, on: Runner, user_id: str, organization_id: str) -
     """Return what becomes of a user's sign-in after the membership. An act has the user locked."""
     rows = queries.list_identities_at_organization(on, user_id=user_id, organization_id=organization_id)
     person = found(queries.select_person(on, user_id=user_id, session_id=None), "user_not_found")
-    may_rejoin = asked.settings.sso and identities.may_rejoin(
-        person, queries.list_joinable_providers(on, organization_id=organization_id)
-    )
+    joinable = [
+        row
+        for row in queries.list_joinable_providers(on, organization_id=organization_id)
+        if not organizations.is_provider_off(asked.settings, row)
+    ]
+    may_rejoin = asked.settings.sso and identities.may_rejoin(person, joinable)
     if not rows:
         return Departure((), "none", may_rejoin=may_rejoin)
     ways = queries.select_ways_to_sign_in(on, user_id=user_id)
@@ -138,7 +141,11 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
             organization = facts_of(act, id, user_id)
             rows = queries.list_identities_at_organization(act, user_id=user_id, organization_id=id)
             # Another administrator may have turned this one on again.
-            others = (row for row in rows if row.provider_id != provider_id)
+            others = (
+                row
+                for row in rows
+                if row.provider_id != provider_id and not organizations.is_provider_off(asked.settings, row)
+            )
             heir_id = next((row.provider_id for row in others if rules.adds_member(row)), None)
             is_last = organization and rules.is_last_owner(organization.role, organization.other_owners)
             if organization and (heir_id or is_last):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from auth.core.json_bodies import JsonObject
+from auth.core.providers.customers import PlacedProvider, is_out_of_place
 from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
 from auth.delivery import notices
@@ -45,6 +46,13 @@ class SessionFacts(Protocol):
     def amr(self) -> object: ...
 
 
+class CustomersProvider(PlacedProvider, Protocol):
+    """A row with a customer's provider, perhaps an organization's."""
+
+    @property
+    def organization_id(self) -> str | None: ...
+
+
 class UserColumns(Protocol):
     """A row with a user object, and its memberships: a column of `memberships_of`, which the object lacks."""
 
@@ -63,9 +71,13 @@ def may_found(settings: Settings, person: Person) -> bool:
     return settings.organizations == "users" and person.email_proved
 
 
-def is_provider_off(settings: Settings, organization_id: str | None) -> bool:
-    """Whether a provider signs in nobody because it is an organization's, and organizations are off."""
-    return organization_id is not None and not is_on(settings)
+def is_provider_off(settings: Settings, provider: CustomersProvider) -> bool:
+    """Whether a provider signs in nobody with these settings."""
+    return is_off_with_organizations(settings, provider) or is_out_of_place(settings, provider)
+
+
+def is_off_with_organizations(settings: Settings, provider: CustomersProvider) -> bool:
+    return provider.organization_id is not None and not is_on(settings)
 
 
 def named(name: str) -> dict[str, str | None]:
@@ -177,7 +189,7 @@ def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
     """
     if role != OWNER or not asked.is_key:
         return
-    domains = queries.list_proved_domains(act, organization_id=id).domains
+    domains = queries.list_proved_domains(act, organization_id=id, by_command=True).domains
     if domains or queries.list_providers_of_organization(act, organization_id=id):
         raise ApiError(
             "insufficient_permissions",

@@ -49,7 +49,9 @@ class MembershipSteps:
         if self._person is None or identities.refusal_of_administrator(self._person):
             return None
         row = queries.select_provider_of_user(latchkey.db, user_id=self._person.id)
-        return f"{PREFIX}{row.id}" if row else None
+        if row is None or organizations.is_provider_off(latchkey.settings, row):
+            return None
+        return f"{PREFIX}{row.id}"
 
 
 def _second_step() -> tuple[tuple[str, str], str | None]:

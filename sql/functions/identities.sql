@@ -66,6 +66,17 @@ AS $$
   SELECT ARRAY(SELECT domain FROM identity_provider_domains WHERE provider_id = p.id ORDER BY domain)
 $$;
 
+-- Whether a domain of an organization's provider was proved by a command alone, without a record.
+CREATE OR REPLACE FUNCTION has_domain_by_command(p identity_providers) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT p.organization_id IS NOT NULL
+     AND EXISTS (SELECT FROM identity_provider_domains AS d
+                   JOIN organization_domains AS named ON named.domain = d.domain
+                  WHERE d.provider_id = p.id AND named.organization_id = p.organization_id
+                    AND named.proved_at IS NULL AND named.proved_by_command_at IS NOT NULL)
+$$;
+
 -- A provider in the format of the dialect. Nonce and PKCE are always used, and an email is always required.
 CREATE OR REPLACE FUNCTION provider_object(p identity_providers) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -57,7 +57,7 @@ AS $$
   )
 $$;
 
-CREATE OR REPLACE FUNCTION domain_object(d organization_domains) RETURNS jsonb
+CREATE OR REPLACE FUNCTION organization_domain(d organization_domains) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(
@@ -66,7 +66,8 @@ AS $$
     'value', 'latchkey=' || d.token,
     'proved_at', iso_8601(d.proved_at),
     'checked_at', iso_8601(d.checked_at),
-    'missing_since', iso_8601(d.missing_since)
+    'missing_since', iso_8601(d.missing_since),
+    'proved_by_command_at', iso_8601(d.proved_by_command_at)
   ))
 $$;
 

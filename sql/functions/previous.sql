@@ -47,6 +47,19 @@ AS $$
    WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
 $$;
 
+CREATE OR REPLACE FUNCTION domain_object(d organization_domains) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_strip_nulls(jsonb_build_object(
+    'domain', d.domain,
+    'name', '_latchkey.' || d.domain,
+    'value', 'latchkey=' || d.token,
+    'proved_at', iso_8601(d.proved_at),
+    'checked_at', iso_8601(d.checked_at),
+    'missing_since', iso_8601(d.missing_since)
+  ))
+$$;
+
 -- True if an administrative key acts, else null, so that a row tells nothing of other writers.
 CREATE OR REPLACE FUNCTION is_of_key(origin jsonb) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -1,4 +1,4 @@
-"""The service's gunicorn configuration, with a name server of ours, and owners' issuers on loopback."""
+"""The service's gunicorn configuration, with a name server of ours."""
 
 from tests.support.gunicorn_settings import settings_of
 
@@ -12,9 +12,6 @@ def post_worker_init(worker):
 
     import dns.resolver
 
-    from auth.core.providers import customers
-
     resolver = dns.resolver.Resolver(configure=False)
     resolver.nameservers, resolver.port = ["127.0.0.1"], int(os.environ["OWN_NAMES_PORT"])
     dns.resolver.default_resolver = resolver
-    customers.reaches_private_networks = lambda *_: True

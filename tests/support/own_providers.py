@@ -80,13 +80,7 @@ def client(service: Service) -> Any:
 
 
 @pytest.fixture
-def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let owners name issuers on loopback, where those of the tests are."""
-    monkeypatch.setattr("auth.core.providers.customers.reaches_private_networks", lambda *_: True)
-
-
-@pytest.fixture
-def sign_in(owner: Session, acme: str, names: DnsServer, customers: Customers, near: None) -> SignIn:
+def sign_in(owner: Session, acme: str, names: DnsServer, customers: Customers) -> SignIn:
     return SignIn(owner, acme, names)
 
 

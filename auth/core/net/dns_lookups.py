@@ -1,4 +1,4 @@
-"""Lookups of names that owners of organizations choose."""
+"""Lookups of names that owners of organizations choose, and of those of this machine."""
 
 import ipaddress
 import socket
@@ -9,7 +9,8 @@ from typing import Any
 import dns.exception
 import dns.resolver
 
-from auth.core.net.sockets import Deadline
+from auth.core.net.networks import is_loopback
+from auth.core.net.sockets import AddressRefused, Deadline
 
 # The most labels of a name. An answer can have 4,000 records, and the parser reads the name again for each.
 MOST_LABELS = 16
@@ -39,6 +40,19 @@ class DnsDeadline(Deadline):
         if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, str(errors[-1]))
         return _with_port(port, *addresses)
+
+
+class MachineDeadline(Deadline):
+    """Connects to this machine alone, and looks nothing up: no name server, and not every resolver, knows the
+    names below localhost (RFC 6761, section 6.3).
+    """
+
+    def resolve(self, host: str, port: int) -> list[Any]:
+        if not is_loopback(host):
+            raise AddressRefused
+        with suppress(ValueError):
+            return _with_port(port, str(ipaddress.ip_address(host)))
+        return _with_port(port, "127.0.0.1", "::1")
 
 
 def _with_port(port: int, *addresses: str) -> list[Any]:

@@ -162,7 +162,7 @@ class Provider:
         return Deadline(seconds)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _asking(self, *, logs: bool = True) -> Iterator[None]:
         """Give the requests of a block one deadline, and log failures. Raises `ProviderError`."""
         try:
             with self._deadline(_DEADLINE):
@@ -173,7 +173,8 @@ class Provider:
                 finally:
                     self._semaphore.release()
         except ProviderError as error:
-            self.log_failure(str(error))
+            if logs:
+                self.log_failure(str(error))
             raise
         except _FAILURES as error:
             reason, cause = type(error).__name__, None

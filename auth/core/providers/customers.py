@@ -1,14 +1,15 @@
 """A customer's OpenID provider, and the users whom it may sign in."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from auth.core import json_bodies, normalize
-from auth.core.net.dns_lookups import DnsDeadline
+from auth.core.net.dns_lookups import DnsDeadline, MachineDeadline
+from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import CUSTOMERS, Deadline
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
@@ -49,9 +50,37 @@ def host_of(issuer: str) -> str:
     return urlsplit(issuer).netloc
 
 
-def reaches_private_networks(settings: Settings, organization_id: str | None) -> bool:
-    """Whether a provider may be in a private network: never one that the owners of an organization chose."""
-    return settings.webhook_private_networks and organization_id is None
+class PlacedProvider(Protocol):
+    """A row with what decides where a provider signs users in."""
+
+    @property
+    def issuer(self) -> str: ...
+    @property
+    def has_domain_by_command(self) -> bool: ...
+
+
+def is_on_this_machine(issuer: str) -> bool:
+    return is_loopback(urlsplit(issuer).hostname or "")
+
+
+def is_out_of_place(settings: Settings, provider: PlacedProvider) -> bool:
+    """Whether a provider signs in nobody because other machines reach the service: elsewhere, another program
+    may listen at its issuer, and another organization may own its domain.
+    """
+    is_of_machine = is_on_this_machine(provider.issuer) or provider.has_domain_by_command
+    return is_of_machine and not settings.serves_this_machine
+
+
+def allowed_addresses_of(
+    settings: Settings, issuer: str, organization_id: str | None
+) -> Callable[[str], bool]:
+    """Return a check of a provider's addresses. Owners of organizations choose none in a private network, and
+    nobody chooses one on this machine while other machines reach the service.
+    """
+    if is_on_this_machine(issuer):
+        return is_loopback if settings.serves_this_machine else lambda _address: False
+    private_networks = settings.webhook_private_networks and organization_id is None
+    return allowed_addresses(issuer, private_networks)
 
 
 class CustomerProvider(Provider):
@@ -73,8 +102,7 @@ class CustomerProvider(Provider):
         self.domains = frozenset(row.domains)
         self.callback_name = row.id
         self.redirect_uri = redirect_uri(service.base_url, row.id)
-        private_networks = reaches_private_networks(service, row.organization_id)
-        self._allows = allowed_addresses(row.issuer, private_networks)
+        self._allows = allowed_addresses_of(service, row.issuer, row.organization_id)
         self._is_owners = row.organization_id is not None
         self._parameters = row.authorization_params
         self._mapping: Mapping[str, str] = row.attribute_mapping
@@ -84,8 +112,10 @@ class CustomerProvider(Provider):
         )
 
     def check(self) -> None:
-        """Fetch the endpoints and the keys. Raises `ProviderError`."""
-        with self._asking():
+        """Fetch the endpoints and the keys. Raises `ProviderError`, which only operators read: of an owner's
+        provider, it is logged.
+        """
+        with self._asking(logs=self._is_owners):
             self._id_tokens.check()
 
     @property
@@ -94,6 +124,8 @@ class CustomerProvider(Provider):
         return super().has_id_tokens and not self._is_owners
 
     def _deadline(self, seconds: float) -> Deadline:
+        if is_on_this_machine(self._settings.issuer):
+            return MachineDeadline(seconds, self._allows)
         if self._is_owners:
             return DnsDeadline(seconds, self._allows)
         return Deadline(seconds, self._allows, CUSTOMERS)

@@ -197,6 +197,11 @@ class Settings:
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     @functools.cached_property
+    def serves_this_machine(self) -> bool:
+        """Whether no other machine reaches the service: the host of `base_url` and `bind` are loopback."""
+        return self.is_local and is_loopback(self.bind)
+
+    @functools.cached_property
     def message_totals(self) -> dict[str, RateLimitItem]:
         """The limits of all messages together, by the names of their counts."""
         totals = {"mail": self.rate_limit_mail_total, "sms": self.rate_limit_sms_total}

@@ -13,7 +13,15 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
-from auth.flows.organizations import OrganizationFacts, as_seen, facts_of, listed, membership_of, named
+from auth.flows.organizations import (
+    OrganizationFacts,
+    as_seen,
+    facts_of,
+    is_provider_off,
+    listed,
+    membership_of,
+    named,
+)
 from auth.flows.sign_in import reauthentication
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import organizations
@@ -23,7 +31,7 @@ from auth.rules.proofs import Proof
 from auth.web.asked import Asked
 from auth.web.callers import aal_of
 from auth.web.errors import ApiError, found
-from sql import acts, queries
+from sql import Runner, acts, queries
 from sql.acts import Act
 
 CHANGE = WantedChange("change", "organization")
@@ -197,17 +205,27 @@ def refusing_taken(error: ApiError) -> Iterator[None]:
         raise error from None
 
 
+def proved_domains(asked: Asked, on: Runner, organization_id: str) -> Sequence[str]:
+    """Return the domains that an organization has proved, on this machine also those that a command has."""
+    by_command = asked.settings.serves_this_machine
+    return queries.list_proved_domains(on, organization_id=organization_id, by_command=by_command).domains
+
+
+def has_way_in(asked: Asked, act: Act, organization_id: str) -> bool:
+    """Whether a provider of an organization signs users in: it is on, and has a domain."""
+    ways = queries.list_ways_in(act, organization_id=organization_id)
+    return not all(is_provider_off(asked.settings, way) for way in ways)
+
+
 @contextmanager
 def keeping_a_way_in(asked: Asked, act: Act, organization: OrganizationFacts) -> Iterator[None]:
     """Refuse an owner's change that leaves no provider to sign in with, while members have to use one."""
 
-    def has_way_in() -> bool:
-        return queries.select_way_in(act, organization_id=organization.id).has_way_in
-
     if is_operator(asked) or not organization.needs_own_provider:
         yield
         return
-    before = has_way_in()
+    before = has_way_in(asked, act, organization.id)
     yield
-    if refusal := organizations.refusal_of_loss(before=before, after=has_way_in()):
+    after = has_way_in(asked, act, organization.id)
+    if refusal := organizations.refusal_of_loss(before=before, after=after):
         raise ApiError(refusal)

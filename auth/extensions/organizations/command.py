@@ -23,6 +23,7 @@ from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
 from auth.extensions.organizations import (
     access,
+    domains,
     invitations,
     lifecycle,
     lists,
@@ -136,14 +137,14 @@ def show_command(name: str) -> None:
         lines += [
             f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}" for each in invited
         ]
-        domains = json.loads(queries.list_domains(asked.db, organization_id=id).domains)
-        lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in domains]
+        listed = json.loads(queries.list_domains(asked.db, organization_id=id).domains)
+        lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in listed]
         providers = sign_in.listed(asked, organization)
         lines += [
             f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}"
             for each in providers
         ]
-        parts = {"members": joined, "invitations": invited, "domains": domains, "providers": providers}
+        parts = {"members": joined, "invitations": invited, "domains": listed, "providers": providers}
         show(object | parts, *lines)
 
 
@@ -233,6 +234,24 @@ def require(name: str, demand: str) -> None:
     with as_operator() as asked:
         organization = access.find(asked, name)
         _show_object(lifecycle.change(asked, organization, {"requires": _DEMANDS[demand]}))
+
+
+@command.command("prove", short_help="Prove a domain without DNS, on your own machine.")
+@_organization
+@click.argument("domain")
+@json_option
+def prove(name: str, domain: str) -> None:
+    """Prove DOMAIN for ORGANIZATION without looking up its record, to try its own sign-in on your machine.
+
+    Works only while AUTH_BASE_URL and AUTH_BIND are this machine. Elsewhere, the domain is not proved until
+    its record is there, and a provider that has it signs in nobody.
+
+    \b
+    Example: latchkey organizations prove acme acme.example
+    """
+    with as_operator() as asked:
+        object = json.loads(domains.prove_by_command(asked, access.find(asked, name), domain))
+        show(object, f"{object['domain']}: {states.of_domain(object)}")
 
 
 @command.command("end")

@@ -110,7 +110,7 @@ def _check_own_sign_in(asked: Asked, act: Act, organization: OrganizationFacts, 
     if not access.is_operator(asked):
         demanded = organization.requires | {"providers": organization.providers}
         access.admit_session(asked, aal, organization, OWNER, demanded)
-    if not queries.select_way_in(act, organization_id=organization.id).has_way_in:
+    if not access.has_way_in(asked, act, organization.id):
         # Only an operator could lift it.
         why = "requires.own_provider: needs a provider that is on, with a domain"
         raise ApiError("validation_failed", why)

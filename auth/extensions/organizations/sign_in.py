@@ -133,7 +133,7 @@ def _lock_new(
     facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
     if not draft.is_imported and draft.id != facts.next_provider_id:
         raise ApiError("redirect_uri.validation_failed")
-    _check_domains(act, organization, draft.provider, ())
+    _check_domains(asked, act, organization, draft.provider, ())
     present = queries.list_providers_of_organization(act, organization_id=organization.id)
     if len(present) >= organizations.MOST_PROVIDERS:
         raise ApiError("too_many_providers")
@@ -146,7 +146,7 @@ def _lock_changed(
     act.lock_provider(change.row.id)
     facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
     before = providers.facts_before(act, change)
-    _check_domains(act, organization, change.provider, before.domains)
+    _check_domains(asked, act, organization, change.provider, before.domains)
     if access.is_operator(asked):
         return facts, before
     # Another issuer is another provider, which no owner has tested.
@@ -159,9 +159,9 @@ def _lock_changed(
 
 
 def _check_domains(
-    act: Act, organization: VisibleOrganization, provider: WantedProvider, kept: Collection[str]
+    asked: Asked, act: Act, organization: VisibleOrganization, provider: WantedProvider, kept: Collection[str]
 ) -> None:
     """Refuse a domain that the organization has not proved. A provider keeps others from an operator."""
-    proved = queries.list_proved_domains(act, organization_id=organization.id).domains
+    proved = access.proved_domains(asked, act, organization.id)
     if not set(provider.domains).difference(kept) <= set(proved):
         raise ApiError("domain_not_proved")

@@ -12,7 +12,11 @@ def of_requirement(requires: Mapping[str, Any]) -> str:
 def of_domain(domain: Mapping[str, Any]) -> str:
     if missing := domain.get("missing_since"):
         return f"record missing since {missing[:10]}"
-    return f"proved, looked up {domain['checked_at'][:10]}" if domain.get("proved_at") else "not proved"
+    if domain.get("proved_at"):
+        return f"proved, looked up {domain['checked_at'][:10]}"
+    if domain.get("proved_by_command_at"):
+        return "proved by command, which counts only on this machine"
+    return "not proved"
 
 
 def of_provider(provider: Mapping[str, Any]) -> str:

@@ -197,7 +197,7 @@ def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Impor
     present = providers.select(asked.db, provider)
     if present and present.organization_id == id:
         return Imported(slug, "exists", provider=provider)
-    proved = queries.list_proved_domains(asked.db, organization_id=id).domains
+    proved = access.proved_domains(asked, asked.db, id)
     wanted = [_stored(each) for each in line["domains"]]
     try:
         organization, here = access.find(asked, id), [each for each in wanted if each in proved]

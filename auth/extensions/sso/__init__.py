@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 from auth.registry import Extension, Waiting
 
 if TYPE_CHECKING:
+    from auth.core.checks import Check
     from auth.core.providers.client import Provider
     from sql import queries
 
@@ -51,6 +52,12 @@ class Sso(Extension):
         from auth.web.asked import current_asked
 
         return {"company": company.offer(current_asked(), person)}
+
+    @staticmethod
+    def checks() -> "Sequence[Check]":
+        from auth.extensions.sso.checks import CHECKS
+
+        return CHECKS
 
 
 EXTENSION = Sso

@@ -56,9 +56,9 @@ def signs_in(
 ) -> bool:
     """Whether a provider signs users in, or owners who test it (`is_test`).
 
-    That of an organization is off while organizations are.
+    The settings may turn it off: `is_provider_off`.
     """
-    if organizations.is_provider_off(parts.settings, row.organization_id):
+    if organizations.is_provider_off(parts.settings, row):
         return False
     return row.enabled or (is_test and row.organization_id is not None)
 

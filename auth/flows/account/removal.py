@@ -192,5 +192,6 @@ def _is_usable_of_customer(asked: Asked, on: Runner, name: str, person: PersonFa
     if not (name.startswith(PREFIX) and asked.settings.sso):
         return False
     provider = queries.select_provider_facts(on, id=name.removeprefix(PREFIX))
-    is_off = organizations.is_provider_off(asked.settings, provider and provider.organization_id)
-    return not is_off and identities.refusal_of_customer(provider, person.email) is None
+    if provider is None or organizations.is_provider_off(asked.settings, provider):
+        return False
+    return identities.refusal_of_customer(provider, person.email) is None

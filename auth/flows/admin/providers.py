@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from psycopg2.errors import UniqueViolation
 
-from auth.core.providers.customers import in_one_spelling, redirect_uri
+from auth.core.providers.customers import in_one_spelling, is_out_of_place, redirect_uri
 from auth.core.text.names import PREFIX
 from auth.flows import ends, memberships, organizations
 from auth.flows.admin import provider_settings, targets
@@ -216,6 +216,9 @@ def update(
     queries.update_identity_provider(act, id=row.id, **columns)
     queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
     queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
+    if turned == "provider_enabled" and is_out_of_place(asked.settings, facts_of(act, row.id)):
+        why = "its issuer is this machine, or a command proved its domain"
+        raise ApiError("validation_failed", f"enabled: {why}, {provider_settings.WORKS_HERE}")
     if change.is_read_anew or not provider.enabled:
         queries.delete_flows_of_provider(act, id=row.id)
     if change.moves or turned == "provider_disabled":

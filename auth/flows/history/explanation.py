@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from auth.core.providers.customers import is_out_of_place
 from auth.core.settings import Settings
 from auth.core.text import names
 from auth.core.text.labels import quoted
@@ -135,8 +136,12 @@ def _customers(
             problem = (
                 (not settings.sso and "is off (AUTH_SSO)")
                 or (
-                    organizations.is_provider_off(settings, provider.organization_id)
+                    organizations.is_off_with_organizations(settings, provider)
                     and "is off (AUTH_ORGANIZATIONS)"
+                )
+                or (
+                    is_out_of_place(settings, provider)
+                    and "works only while AUTH_BASE_URL and AUTH_BIND are its machine"
                 )
                 or (provider.is_blocked and "is disabled by an operator")
                 or (not provider.enabled and provider.organization_id and "is off: its owners can turn it on")
@@ -152,7 +157,7 @@ def _customers(
                 ways.append(way)
     company = queries.select_provider_of_user(db, user_id=user.id) if settings.sso else None
     is_closed = company and company.enabled and not company.is_linked and not company.is_adopted
-    if company and is_closed and not organizations.is_provider_off(settings, company.organization_id):
+    if company and is_closed and not organizations.is_provider_off(settings, company):
         organization = queries.select_organization(db, id=company.organization_id, slug=None)
         name = called(company.name, organization.name if organization else None)
         text = f"the sign-in page leads to the provider {name}, which does not sign in this user"

@@ -86,6 +86,8 @@ def make_application(settings: Settings) -> None:
     """Create the application, which the workers share, and the `Delivery` of the delivery process."""
     from app import create_app
 
+    if not settings.serves_this_machine:
+        _leave_machine(settings)
     # Set them together: the next worker and the next delivery process use them.
     delivery = Delivery(settings) if settings.deliver or settings.metrics_bind else None
     served.application, served.delivery, served.current = create_app(settings), delivery, settings
@@ -94,6 +96,15 @@ def make_application(settings: Settings) -> None:
     gc.unfreeze()  # so that a reload frees the previous application
     gc.collect()
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
+
+
+def _leave_machine(settings: Settings) -> None:
+    """Name the providers that sign in nobody because other machines reach the service."""
+    from auth.extensions.sso.checks import leave_machine
+
+    with single(settings.find_database()) as db:
+        for line in leave_machine(settings, db):
+            logs.say(settings, line, "warning")
 
 
 def _start_embedded_postgres(server: Master, settings: Settings) -> None:

@@ -178,6 +178,10 @@ def names_of_texts(entry: Entry) -> Iterator[str]:
         yield "membership_left"
     elif action == "domain_lost" and entry["actor"] == "service":
         yield "domain_expired"
+    elif action == "domain_lost" and "by_record" in details:
+        yield "domain_taken"
+    elif action == "domain_proved" and "by_command" in details:
+        yield "domain_proved_by_command"
     else:
         # A newer node may write other entries.
         yield action if has_text("history", action) else "plain"

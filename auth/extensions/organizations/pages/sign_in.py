@@ -1,14 +1,14 @@
 """Single sign-on of an organization on our pages: domains, providers, and their test."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple
 
 from flask import Blueprint, Response
 from marshmallow.validate import Length
 
 from auth.core.net.redirects import with_query
-from auth.core.providers.customers import host_of
+from auth.core.providers.customers import host_of, is_out_of_place
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, domains, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, hiding, notice, showing
@@ -71,19 +71,31 @@ class Step(NamedTuple):
     of: str = ""
 
 
+class _Placed(NamedTuple):
+    """What decides where a provider signs users in."""
+
+    issuer: str
+    has_domain_by_command: bool
+
+
 def _next_step(named: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> Step:
     """Return the step after those that the domains `named` and the providers `listed` have taken."""
-    if any(each["enabled"] and each["domains"] for each in listed):
+    if any(each["enabled"] and each["domains"] and not each["is_elsewhere"] for each in listed):
         return Step("done")
-    pending = next((each for each in listed if not (each["enabled"] or each.get("is_blocked"))), None)
+    pending = next(
+        (each for each in listed if not (each["enabled"] or each.get("is_blocked") or each["is_elsewhere"])),
+        None,
+    )
     if pending:
         return Step("on" if pending["may_turn_on"] else "test", pending["id"])
     if not named:
         return Step("domain")
-    if not any(each.get("proved_at") for each in named):
+    if not any(each["is_proved"] for each in named):
         return Step("record", named[0]["domain"])
     # A provider that is on without a domain signs in nobody until an owner gives it one.
-    return Step("connect", next((each["id"] for each in listed if each["enabled"]), ""))
+    return Step(
+        "connect", next((each["id"] for each in listed if each["enabled"] and not each["is_elsewhere"]), "")
+    )
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in")
@@ -93,19 +105,28 @@ def show_sign_in(slug: str, problem: Problem | None = None, domain: str = "") ->
     asked = current_asked()
     organization = access.find_admitted(asked, slug, OWNER)
     named = json.loads(queries.list_domains(latchkey.db, organization_id=organization.id).domains)
-    listed = [_listed(each) for each in sign_in.listed(asked, organization)]
+    proved = access.proved_domains(asked, latchkey.db, organization.id)
+    named = [each | {"is_proved": each["domain"] in proved} for each in named]
+    by_command = {
+        each["domain"] for each in named if "proved_by_command_at" in each and "proved_at" not in each
+    }
+    listed = [_listed(each, by_command) for each in sign_in.listed(asked, organization)]
     values = {"domains": named, "providers": listed, "step": _next_step(named, listed), "checked": domain}
     return form_page(
         "sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **values
     )
 
 
-def _listed(provider: Mapping[str, Any]) -> dict[str, Any]:
+def _listed(provider: Mapping[str, Any], by_command: Set[str]) -> dict[str, Any]:
+    """Return a provider with what the page says of it. A command proved the domains `by_command`."""
     is_own = f"{PREFIX}{provider['id']}" in g.caller.providers
     may_turn_on = organizations.may_turn_on(
         is_tested=provider.get("tried_at") is not None, is_own_session=is_own
     )
-    return {**provider, "may_turn_on": may_turn_on, "at": addresses(provider["domains"])}
+    placed = _Placed(provider["issuer"], not by_command.isdisjoint(provider["domains"]))
+    is_elsewhere = is_out_of_place(latchkey.settings, placed)
+    at = addresses(provider["domains"])
+    return {**provider, "may_turn_on": may_turn_on, "is_elsewhere": is_elsewhere, "at": at}
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
@@ -160,7 +181,7 @@ def show_connect(slug: str, at: str, problem: Problem | None = None) -> Response
     asked, product = current_asked(), found(_PRODUCTS.get(at), "not_found")
     organization = access.find_admitted(asked, slug, OWNER)
     access.require_proof(asked, organization)
-    proved = queries.list_proved_domains(latchkey.db, organization_id=organization.id).domains
+    proved = access.proved_domains(asked, latchkey.db, organization.id)
     values = {"at": at, "product": product, "redirect_uri": sign_in.next_redirect_uri(asked, organization)}
     return form_page("connect", organization, problem, proved=proved, **values)
 

@@ -8,7 +8,6 @@ from tests.support.own_providers import (
     client,
     customers,
     names,
-    near,
     on,
     press,
     provider,
@@ -19,7 +18,7 @@ from tests.support.own_providers import (
 )
 
 __all__ = [
-    "browse", "client", "customers", "names", "near", "on", "press", "provider", "running_customers", "service",
+    "browse", "client", "customers", "names", "on", "press", "provider", "running_customers", "service",
     "sign_in", "tried",
 ]  # fmt: skip
 

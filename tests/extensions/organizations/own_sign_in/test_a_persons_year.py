@@ -240,7 +240,7 @@ def turn(sign_in, provider, press, alice, customers, year) -> Callable[[bool], N
 
 
 @pytest.fixture
-def globex(year, names, service, service_role, near) -> Callable[[str], SignIn]:
+def globex(year, names, service, service_role) -> Callable[[str], SignIn]:
     """Have Gina found Globex, and connect its provider, at Acme's issuer, for a domain."""
 
     def globex(domain: str) -> SignIn:
