@@ -75,6 +75,9 @@ def open_parts() -> "Latchkey":
     return parts
 
 
+# Refusals for what another row has, or the server of a provider answers.
+_ABOUT_OTHERS = ("conflict", "issuer.validation_failed", "unreachable.validation_failed")
+
 FC = TypeVar("FC", bound=Callable[..., Any])
 
 
@@ -139,9 +142,10 @@ def as_operator() -> Iterator["Asked"]:
     try:
         yield Asked(open_parts(), dict.fromkeys(("ip", "network", "user_agent")), "service_role")
     except ApiError as error:
-        # Click's usage helps with a wrong argument, not with the refusal of a rule that names none.
+        # Click's usage helps with a wrong argument, not with the refusal of a rule that names none or
+        # with the answer of another server.
         is_rules = error.key in get_args(Refusal) and error.details is None
-        wrong = Unreadable if is_rules else click.BadParameter
+        wrong = Unreadable if is_rules or error.key in _ABOUT_OTHERS else click.BadParameter
         kind = wrong if error.status == 400 else Unusable
         raise kind(f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error)}") from None
 

@@ -17,6 +17,7 @@ from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
 
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import is_public_name
+from auth.core.net.sockets import why
 from auth.core.providers import Cause, ProviderError, ProviderUnavailable
 from auth.core.tokens.jws import END_OF_CALENDAR
 
@@ -244,8 +245,10 @@ def _get(url: str) -> dict[str, Any]:
         with BoundedSession() as session:
             response = session.get(url, headers={"Accept": "application/json"})
         document = json.loads(response.content) if response.status_code == 200 else None
-    except (requests.RequestException, ValueError, RecursionError) as error:
-        raise ProviderUnavailable(f"{type(error).__name__} at {url}") from error
+    except requests.RequestException as error:
+        raise ProviderUnavailable(f"{url}: {why(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise ProviderUnavailable(f"no JSON at {url}") from error
     if not isinstance(document, dict):
         raise ProviderUnavailable(f"no document at {url}")
     return document

@@ -174,13 +174,15 @@ class TestWhatIsRefused:
         )
         assert "no document at" in refused()
 
+    @pytest.mark.parametrize("issuer", ["https://10.0.0.1", "https://[fd00::1]", "http://169.254.169.254"])
     def test_issuer_in_a_private_network_is_refused_unless_a_setting_allows_it(
-        self, make_app, acme, service_role
+        self, make_app, acme, service_role, issuer
     ):
         app = make_app(AUTH_SSO="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="false")
-        response = app.test_client().post("/admin/custom-providers", headers=service_role, json=acme.body())
-        assert_error(response, 400, "validation_failed", details=ANYTHING)
-        assert acme.provider.requests == []
+        body = acme.body(issuer=issuer)
+        response = app.test_client().post("/admin/custom-providers", headers=service_role, json=body)
+        details = f"issuer: {issuer}/.well-known/openid-configuration: its address is refused"
+        assert_error(response, 400, "validation_failed", details=details)
 
     @cases("path", ["jwks_uri", "token_endpoint", "userinfo_endpoint"])
     def test_metadata_service_of_a_cloud_is_refused(self, sso, acme, path):
@@ -227,6 +229,27 @@ class TestCommand:
         assert result.exit_code == 0, result.output
         assert f"issuer:       {acme.provider.url}\n" in result.output
         assert "domains:      acme-staff.example, acme.example\n" in result.output
+
+    @pytest.mark.parametrize("option", ["add", "change"])
+    def test_issuer_that_nobody_serves_is_refused_with_the_reason_alone(
+        self, sso, acme, tmp_path, capfd, database, option
+    ):
+        secret = tmp_path / "secret"
+        secret.write_text(acme.provider.client_secret)
+        options = ["--issuer", "http://127.0.0.1:9", "--client-id", "x", "--secret-file", str(secret)]
+        before = database.everything("identity_providers")
+        result = run_command(sso.app, "providers", option, "acme-idp", *options)
+        url = "http://127.0.0.1:9/.well-known/openid-configuration"
+        assert (result.exit_code, result.output) == (2, f"Error: issuer: {url}: connection refused.\n")
+        assert "provider_failed" not in capfd.readouterr().err
+        assert database.everything("identity_providers") == before
+
+    def test_identifier_that_is_taken_is_refused_with_the_reason_alone(self, sso, acme, tmp_path):
+        secret = tmp_path / "secret"
+        secret.write_text(acme.provider.client_secret)
+        options = ["--issuer", acme.provider.url, "--client-id", "x", "--secret-file", str(secret)]
+        result = run_command(sso.app, "providers", "add", "acme-idp", *options)
+        assert (result.exit_code, result.output) == (2, "Error: Another provider has this identifier.\n")
 
     def test_provider_is_added_listed_and_shown(self, sso, acme, tmp_path):
         sso.delete(acme)
