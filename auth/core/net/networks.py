@@ -2,7 +2,9 @@
 
 import functools
 import ipaddress
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 IPv4 = ipaddress.IPv4Address
 IPv6 = ipaddress.IPv6Address
@@ -42,6 +44,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def leads_to_loopback(host: str) -> bool:
+    """Whether a host is loopback in a spelling that a resolver or the system reads so: `localhost.`, `127.1`,
+    `0.0.0.0`, `::ffff:127.0.0.1`, or full-width letters.
+    """
+    with suppress(UnicodeError):
+        host = host.encode("idna").decode()
+    host = host.rstrip(".")
+    with suppress(OSError):  # it is no address of inet_aton(3), which reads 0x7f.1 and 2130706433, too
+        host = socket.inet_ntoa(socket.inet_aton(host))
+    with suppress(ValueError):
+        return any(form.is_loopback or form.is_unspecified for form in _forms(ipaddress.ip_address(host)))
+    return is_loopback(host)
 
 
 def is_public_name(host: str) -> bool:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from auth.core import json_bodies, normalize
 from auth.core.net.dns_lookups import DnsDeadline, MachineDeadline
-from auth.core.net.networks import is_loopback
+from auth.core.net.networks import is_loopback, leads_to_loopback
 from auth.core.net.sockets import CUSTOMERS, Deadline
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
@@ -60,7 +60,8 @@ class PlacedProvider(Protocol):
 
 
 def is_on_this_machine(issuer: str) -> bool:
-    return is_loopback(urlsplit(issuer).hostname or "")
+    """Whether an issuer is this machine, in any spelling. `MachineDeadline` connects to the usual ones."""
+    return leads_to_loopback(urlsplit(issuer).hostname or "")
 
 
 def is_out_of_place(settings: Settings, provider: PlacedProvider) -> bool:

@@ -194,6 +194,23 @@ class TestElsewhere:
                 assert_error(response, 400, "validation_failed", details=details)
         assert (customers.acme.provider.requests, database.count("identity_providers")) == ([], 0)
 
+    @pytest.mark.parametrize(
+        "host",
+        ["localhost.", "127.1", "2130706433", "0", "[::]", "[::ffff:127.0.0.1]", "ⓛocalhost", "127。0。0。1"],
+    )
+    @pytest.mark.parametrize("place", ELSEWHERE)
+    def test_no_spelling_makes_this_machine_a_private_network(
+        self, make_app, customers, service_role, database, host, place
+    ):
+        settings = {"AUTH_SSO": "true", "AUTH_WEBHOOK_PRIVATE_NETWORKS": "true"}
+        app = make_app(**settings | ELSEWHERE[place])
+        issuer = customers.acme.provider.url.replace("127.0.0.1", host)
+        customers.acme.provider.metadata = {"issuer": issuer}
+        body = customers.acme.body(issuer=issuer)
+        response = app.test_client().post("/admin/custom-providers", json=body, headers=service_role)
+        assert_error(response, 400, "validation_failed", details=ANYTHING)
+        assert (customers.acme.provider.requests, database.count("identity_providers")) == ([], 0)
+
     @pytest.mark.parametrize("place", ELSEWHERE)
     def test_provider_of_the_developers_machine_signs_in_nobody_elsewhere(
         self, tried_out, elsewhere, customers, bob, database, place
