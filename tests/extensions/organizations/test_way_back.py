@@ -1,5 +1,7 @@
 """The way back from an organization's pages into the application whose menu links there."""
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.support.cases import cases
@@ -101,6 +103,17 @@ def test_planted_cookie_leads_nowhere(acme, alice, browse, value):
     visitor.visit(PATH)
     assert visitor.page.status == 200
     assert ways_back(visitor) == [SITE]
+
+
+def test_way_back_that_no_cookie_has_room_for_leads_to_the_site(at_acme):
+    url = quote(f"{SITE}/?{';' * 1500}", "")
+    at_acme.visit(f"{PATH}?redirect_to={url}")
+    assert at_acme.page.status == 200
+    assert ways_back(at_acme) == [SITE]
+
+
+def test_long_name_of_no_organization_is_not_found(at_acme):
+    assert at_acme.visit(f"/account/organizations/{'a' * 5000}?redirect_to={TEAM}").status == 404
 
 
 def test_developer_reads_which_setting_lacks_the_url(make_app, alice):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from flask import Response
 from markupsafe import Markup
+from werkzeug.http import dump_cookie
 
 from auth.core.net.redirects import origin
 from auth.html.destinations import destination
@@ -17,6 +18,8 @@ from auth.web.context import latchkey
 
 # The short name of the organization, and the URL. Two tabs of one browser may show two organizations.
 _COOKIE = "latchkey_way_back"
+# Browsers ignore a cookie of more than 4,096 bytes, and keep the last one. The attributes take 50.
+_MOST_BYTES = 4000
 
 
 class WayBack(NamedTuple):
@@ -28,7 +31,9 @@ def redirect_and_keep(path: str, slug: str, done: str = "") -> Response:
     """Redirect to a page of an organization, and keep the way back that the request has, if any."""
     response, url = redirect_to_own(path, done), destination().redirect_to
     if url:
-        cookies.set_cookie(response, _COOKIE, f"{slug} {url}")
+        value = f"{slug} {url}"
+        has_room = len(dump_cookie(_COOKIE, value, max_size=0)) <= _MOST_BYTES
+        cookies.set_cookie(response, _COOKIE, value if has_room else "", max_age=None if has_room else 0)
     return response
 
 
