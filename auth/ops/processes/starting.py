@@ -15,6 +15,7 @@ import psycopg2
 
 from auth.core import logs
 from auth.core.keys import fingerprints
+from auth.core.net.networks import is_loopback
 from auth.core.settings import Settings, SettingsError, served, state
 from auth.delivery.process import Delivery
 from auth.ops.connections import single
@@ -34,6 +35,7 @@ def start(server: Master, settings: Settings) -> None:
 
     Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`.
     """
+    _refuse_wider_address(server, settings)
     if not settings.database_url:
         _start_embedded_postgres(server, settings)
     database_url = settings.find_database()
@@ -138,6 +140,31 @@ def _share_state_directory(server: Master, settings: Settings) -> None:
 def address(settings: Settings) -> str:
     host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
     return f"{host}:{settings.port}"
+
+
+def _refuse_wider_address(server: Master, settings: Settings) -> None:
+    """Refuse to serve other machines while AUTH_BASE_URL and AUTH_BIND say this one, where owners may name
+    providers of it: options of gunicorn and inherited sockets win over AUTH_BIND.
+    """
+    hosts = _inherited_hosts() or [each[0] for each in server.cfg.address if isinstance(each, tuple)]
+    wider = next((host for host in hosts if not is_loopback(host)), None)
+    if settings.serves_this_machine and wider:
+        raise SettingsError(
+            f"AUTH_BIND: gunicorn listens on {wider}, not {settings.bind}. Set AUTH_BIND={wider}."
+        )
+
+
+def _inherited_hosts() -> list[str]:
+    """Return the addresses of the sockets that systemd, or the master before a USR2, has bound."""
+    descriptors = [int(each) for each in os.environ.get("GUNICORN_FD", "").split(",") if each]
+    if os.environ.get("LISTEN_PID") == str(os.getpid()):
+        descriptors += [3 + number for number in range(int(os.environ.get("LISTEN_FDS", "0")))]
+    hosts = []
+    for descriptor in descriptors:
+        with socket.socket(fileno=os.dup(descriptor)) as listening:
+            if listening.family != socket.AF_UNIX:
+                hosts.append(str(listening.getsockname()[0]))
+    return hosts
 
 
 def _refuse_taken_address(settings: Settings) -> None:

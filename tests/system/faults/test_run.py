@@ -144,6 +144,24 @@ def test_start_fails_when_the_port_is_in_use(running, state_dir):
     assert running.get("/health")[0] == 200
 
 
+def test_start_fails_when_other_machines_would_reach_a_service_of_this_machine(state_dir):
+    """Its owners may name providers that listen on this machine alone."""
+    line = "AUTH_BIND: gunicorn listens on 0.0.0.0, not 127.0.0.1. Set AUTH_BIND=0.0.0.0.\n"
+    service = Service(state_dir)
+    service.environment["GUNICORN_CMD_ARGS"] = f"--bind 0.0.0.0:{service.port}"
+    assert service.refuses_to_start() == (1, line)
+    # As systemd starts a service with a socket.
+    bound = (
+        "import os, socket, sys; listening = socket.create_server(('0.0.0.0', int(os.environ['PORT'])));"
+        " os.dup2(listening.fileno(), 3); os.set_inheritable(3, True);"
+        " os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
+        " os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    inherits = Service(state_dir, command=[sys.executable, "-c", bound, *GUNICORN])
+    assert inherits.refuses_to_start() == (1, line)
+    assert none_left(state_dir)
+
+
 @cases(
     ("changes", "status", "reason"),
     [
