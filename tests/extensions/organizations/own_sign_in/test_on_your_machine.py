@@ -9,6 +9,7 @@ import pytest
 
 from auth.delivery import janitor
 from auth.extensions.sso.checks import leave_machine
+from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
 from tests.support.commands import run_command
 from tests.support.links import CHALLENGE, SITE, VERIFIER
@@ -391,6 +392,41 @@ class TestElsewhere:
         assert away.client.post("/token?grant_type=pkce", json=body).status_code in (401, 404)
         janitor.keep_house(away.parts.settings, away.parts.db, away.parts.sealer)
         assert database.count("sessions", "amr::text LIKE '%%sso:%%' AND ended_at IS NULL") == 0
+
+    def test_departing_member_is_promised_no_way_back_by_it(
+        self, tried_out, service, elsewhere, join, bob, acme
+    ):
+        join(bob, acme)
+        promises = [
+            "move your account" in words(Visitor(app).with_session_of(bob).visit(f"{PATH}/leave"))
+            for app in (service.app, elsewhere().app)
+        ]
+        assert promises == [True, False]
+
+    def test_member_who_needs_it_is_not_led_to_it(
+        self, tried_out, service, elsewhere, join, bob, acme, database
+    ):
+        join(bob, acme)
+        database.run("UPDATE organizations SET needs_own_provider = true")
+        is_led = [
+            "account/company?next=" in Visitor(app).with_session_of(bob).visit(PATH).text
+            for app in (service.app, elsewhere().app)
+        ]
+        assert is_led == [True, False]
+
+    @pytest.mark.parametrize("place", ["home", "by_bind"])
+    def test_passkey_of_its_user_is_the_last_way_to_sign_in_elsewhere(
+        self, tried_out, service, customers, make_app, database, place
+    ):
+        database.run("UPDATE identity_providers SET issuer = %(url)s", url=customers.acme.provider.url)
+        customers.acme.be("2", EVE)
+        session = service.signed_in(f"custom:{tried_out}")
+        _, passkey = passkeys.register(session)
+        settings = {"AUTH_ORGANIZATIONS": "users", "AUTH_SSO": "true", "AUTH_EMAIL_ENABLED": "false"}
+        app = make_app(**settings | ELSEWHERE.get(place, {}))
+        response = session.on(app.test_client()).delete(f"/passkeys/{passkey['id']}", json={})
+        assert response.status_code == (200 if place == "home" else 422), response.text
+        assert database.count("factors") == (0 if place == "home" else 1)
 
     def test_explanation_says_where_the_provider_works(
         self, tried_out, service, elsewhere, customers, database
