@@ -6,7 +6,8 @@ import dns.resolver
 import pytest
 
 from auth.core.net import text_records
-from auth.core.net.dns_lookups import DnsDeadline
+from auth.core.net.dns_lookups import DnsDeadline, MachineDeadline
+from auth.core.net.sockets import AddressRefused
 from tests.support.dns_server import DnsServer
 
 NAME = "idp.acme.example"
@@ -58,3 +59,17 @@ def test_silent_server_is_left_at_the_deadline(name_server):
     name_server.silent.add(NAME)
     with pytest.raises(TimeoutError):
         addresses_of(NAME)
+
+
+@pytest.mark.parametrize("host", ["localhost", "x.localhost"])
+def test_name_of_this_machine_is_both_loopback_addresses_and_looked_up_nowhere(name_server, host):
+    name_server.addresses[host] = "192.0.2.7"
+    with MachineDeadline(2) as deadline:
+        assert [address[0] for *_, address in deadline.resolve(host, 443)] == ["127.0.0.1", "::1"]
+    assert name_server.asked == []
+
+
+@pytest.mark.parametrize("host", [NAME, "localhost.example", "10.0.0.1", "0.0.0.0"])  # noqa: S104
+def test_connection_to_this_machine_knows_no_other_host(host):
+    with MachineDeadline(2) as deadline, pytest.raises(AddressRefused):
+        deadline.resolve(host, 443)
