@@ -415,6 +415,21 @@ class TestElsewhere:
         assert is_led == [True, False]
 
     @pytest.mark.parametrize("place", ["home", "by_bind"])
+    def test_membership_of_another_provider_does_not_outlive_it_for_one_out_of_place(
+        self, tried_out, sign_in, service, elsewhere, customers, database, service_role, place
+    ):
+        database.run("UPDATE identity_providers SET issuer = %(url)s", url=customers.acme.provider.url)
+        customers.acme.be("2", EVE)
+        service.signed_in(f"custom:{tried_out}")
+        assert sign_in.prove("other.example").status_code == 200
+        other = sign_in.connect(customers.globex, domains=["other.example"], member_role="member").json["id"]
+        database.run("UPDATE memberships SET provider_id = %(id)s WHERE role = 'member'", id=other)
+        client = service.client if place == "home" else elsewhere().client
+        response = client.delete(f"/admin/custom-providers/{other}", headers=service_role)
+        assert response.status_code == 204, response.text
+        assert database.count("memberships", "role = 'member'") == (1 if place == "home" else 0)
+
+    @pytest.mark.parametrize("place", ["home", "by_bind"])
     def test_passkey_of_its_user_is_the_last_way_to_sign_in_elsewhere(
         self, tried_out, service, customers, make_app, database, place
     ):
