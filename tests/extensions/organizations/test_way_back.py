@@ -96,7 +96,13 @@ def test_url_that_is_not_allowed_leads_nowhere(acme, alice, browse, url):
     assert {link.rstrip("/") for link in ways_back(visitor)} == {SITE}
 
 
-@cases("value", ["acme https://evil.example.com/", "acme", "acme ", "acme javascript:alert(1)", '"><script>'])
+@cases(
+    "value",
+    [
+        "acme https://evil.example.com/", "acme", "acme ", "acme javascript:alert(1)", '"><script>',
+        "acme http://localhost:8000/account", "acme http://localhost:8000/sign-in?next=account",
+    ],
+)  # fmt: skip
 def test_planted_cookie_leads_nowhere(acme, alice, browse, value):
     visitor = browse(alice)
     visitor.plant("latchkey_way_back", value)

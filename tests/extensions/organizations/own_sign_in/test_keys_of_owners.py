@@ -39,6 +39,12 @@ def test_key_makes_no_owner_where_a_domain_is_proved(give, provider, database, w
 
 
 @pytest.mark.parametrize("way", ["member", "invitation"])
+def test_key_makes_no_owner_where_a_command_has_proved_a_domain(give, latchkey, acme, way):
+    latchkey("organizations", "prove", "acme", "acme.example")
+    assert_error(give(way, "owner"), 403, "insufficient_permissions", details=NO_OWNER)
+
+
+@pytest.mark.parametrize("way", ["member", "invitation"])
 def test_key_makes_owners_of_other_organizations(give, way):
     assert give(way, "owner").status_code in (200, 201)
 

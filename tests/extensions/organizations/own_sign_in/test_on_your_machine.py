@@ -5,10 +5,12 @@ at a service that other machines reach, with the same database.
 import json
 from urllib.parse import parse_qs, urlsplit
 
+import dns.resolver
 import pytest
 
+from auth.core.checks import Context
 from auth.delivery import janitor
-from auth.extensions.sso.checks import leave_machine
+from auth.extensions.sso.checks import CHECKS, leave_machine
 from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
 from tests.support.commands import run_command
@@ -392,6 +394,58 @@ class TestElsewhere:
         assert away.client.post("/token?grant_type=pkce", json=body).status_code in (401, 404)
         janitor.keep_house(away.parts.settings, away.parts.db, away.parts.sealer)
         assert database.count("sessions", "amr::text LIKE '%%sso:%%' AND ended_at IS NULL") == 0
+
+    def test_doctor_names_it_while_it_is_on(self, tried_out, service, elsewhere, database):
+        def look(parts):
+            (each,) = CHECKS
+            return each.look(Context(parts.settings, parts.db, dns.resolver.default_resolver, 0))
+
+        away = elsewhere().parts
+        failure = look(away)
+        assert failure.sentence.startswith(
+            "The provider 'Acme-Idp' of the organization acme signs in nobody: "
+        )
+        assert look(service.parts) is None
+        database.run("UPDATE identity_providers SET is_on = false")
+        assert look(away) is None
+        assert list(leave_machine(away.settings, away.db)) == []
+
+    def test_record_that_a_node_of_the_last_release_has_found_proves_the_domain(
+        self, sign_in, latchkey, customers, database
+    ):
+        """It leaves what the command wrote."""
+        latchkey("organizations", "prove", "acme", DOMAIN)
+        assert sign_in.connect(customers.acme).status_code == 201
+        by_command = "SELECT has_domain_by_command(p) FROM identity_providers AS p"
+        assert database.value(by_command) is True
+        database.run("UPDATE organization_domains SET proved_at = now(), checked_at = now()")
+        assert database.value(by_command) is False
+
+    def test_domain_with_a_record_is_not_by_command_for_what_another_organization_had(
+        self, sign_in, latchkey, customers, names, bob, client, database
+    ):
+        latchkey("organizations", "prove", "acme", DOMAIN)
+        session = bob.open_session(client)
+        organization = session.post("/organizations", json={"name": "Globex"}).json
+        rival = SignIn(session, f"/organizations/{organization['id']}", names)
+        assert rival.prove(DOMAIN).status_code == 200
+        assert rival.connect(customers.globex, domains=[DOMAIN]).status_code == 201
+        assert database.value("SELECT has_domain_by_command(p) FROM identity_providers AS p") is False
+
+    def test_owner_of_the_record_waits_for_a_change_of_the_provider_that_has_the_domain(
+        self, sign_in, latchkey, customers, names, bob, client, database
+    ):
+        latchkey("organizations", "prove", "acme", DOMAIN)
+        id = sign_in.connect(customers.acme).json["id"]
+        session = bob.open_session(client)
+        organization = session.post("/organizations", json={"name": "Globex"}).json
+        rival = SignIn(session, f"/organizations/{organization['id']}", names)
+        record = rival.name(DOMAIN)
+        names.texts[record["name"]] = record["value"]
+        with database.locked("identity_providers", id) as lock:
+            answer = lock.start(lambda: session.post(f"{rival.path}/domains/{DOMAIN}").status_code)
+        assert answer.result() == 200
+        assert database.count("identity_provider_domains") == 0
 
     def test_departing_member_is_promised_no_way_back_by_it(
         self, tried_out, service, elsewhere, join, bob, acme
