@@ -69,6 +69,13 @@ def test_founder_whom_the_application_sent_gets_back_there(alice, browse):
     assert ways_back(visitor) == [TEAM]
 
 
+def test_planted_cookie_with_an_allowed_url_is_as_good_as_a_link(acme, alice, browse):
+    visitor = browse(alice)
+    visitor.plant("latchkey_way_back", f'"acme {TEAM}"')
+    visitor.visit(PATH)
+    assert ways_back(visitor) == [TEAM]
+
+
 def test_other_organization_and_a_page_without_a_link_lead_to_the_site(at_acme, beta):
     at_acme.visit("/account/organizations/beta")
     assert ways_back(at_acme) == [SITE]
@@ -96,11 +103,14 @@ def test_url_that_is_not_allowed_leads_nowhere(acme, alice, browse, url):
     assert {link.rstrip("/") for link in ways_back(visitor)} == {SITE}
 
 
+# As the service writes them: without quotes, the space would end the value.
 @cases(
     "value",
     [
-        "acme https://evil.example.com/", "acme", "acme ", "acme javascript:alert(1)", '"><script>',
-        "acme http://localhost:8000/account", "acme http://localhost:8000/sign-in?next=account",
+        '"acme https://evil.example.com/"', '"acme javascript:alert(1)"', '"acme //evil.example.com"', '"acme "', "acme",
+        '"acme http://localhost:8000/account"', '"acme http://localhost:8000/sign-in?next=account"',
+        f'"beta {TEAM}"', f'"acme {SITE}/\\015\\012x"', f'"acme {SITE}/ü"', f'"acme {SITE}/{"a" * 2048}"',
+        '"acme http://["', f'"acme  {SITE}/"', '"><script>',
     ],
 )  # fmt: skip
 def test_planted_cookie_leads_nowhere(acme, alice, browse, value):
