@@ -3,6 +3,7 @@ at a service that other machines reach, with the same database.
 """
 
 import json
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import dns.resolver
@@ -446,6 +447,18 @@ class TestElsewhere:
             answer = lock.start(lambda: session.post(f"{rival.path}/domains/{DOMAIN}").status_code)
         assert answer.result() == 200
         assert database.count("identity_provider_domains") == 0
+
+    @pytest.mark.parametrize("is_on", [True, False])
+    def test_next_step_is_one_that_it_leaves_open(
+        self, tried_out, elsewhere, alice, database, is_on, request
+    ):
+        database.run("UPDATE identity_providers SET is_on = %(on)s, tried_at = now()", on=is_on)
+        page = Visitor(elsewhere().app).with_session_of(alice).visit(f"{PATH}/sign-in")
+        (present,) = re.findall(r'<li aria-current="step">([^<]+)', page.text)
+        is_proved = request.node.callspec.params["tried_out"] == "issuer"
+        assert present == ("Identity provider" if is_proved else "Domain")
+        primary = re.findall(r'<a class="button" href="([^"]+)"', page.text)
+        assert [each for each in primary if tried_out in each] == []
 
     def test_departing_member_is_promised_no_way_back_by_it(
         self, tried_out, service, elsewhere, join, bob, acme
