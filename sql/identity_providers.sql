@@ -21,7 +21,7 @@ SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.cli
 -- name: list_all_providers() -> rows (organization_id?, slug?)
 -- What decides where providers sign users in, without those of organizations that have ended.
 SELECT p.id, p.name, p.issuer, is_enabled(p) AS enabled, p.organization_id, o.slug,
-       has_domain_by_command(p) AS has_domain_by_command
+       o.needs_own_provider IS TRUE AS is_required, has_domain_by_command(p) AS has_domain_by_command
   FROM identity_providers AS p
   LEFT JOIN organizations AS o ON o.id = p.organization_id
  WHERE o.ended_at IS NULL

@@ -1040,6 +1040,7 @@ class ListAllProviders(NamedTuple):
     enabled: bool
     organization_id: str | None
     slug: str | None
+    is_required: bool
     has_domain_by_command: bool
 
 def list_all_providers(on: Runner, /) -> list[ListAllProviders]: ...

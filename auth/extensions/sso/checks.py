@@ -49,10 +49,12 @@ def _problem(settings: Settings, row: "queries.ListAllProviders") -> str:
 
 
 def _remedy(row: "queries.ListAllProviders") -> str:
+    # Otherwise its owners, who need a session of the provider, have no way in.
+    lift = f"Run: latchkey organizations require {row.slug} any-sign-in. " if row.is_required else ""
     delete = f"latchkey providers delete {row.id}"
     if is_on_this_machine(row.issuer):
-        return f"Run: {delete}"
-    return f"Let an owner of {row.slug} set the domain's TXT record and press Check, or run: {delete}"
+        return f"{lift}Run: {delete}"
+    return f"{lift}Let an owner of {row.slug} set the domain's TXT record and press Check, or run: {delete}"
 
 
 CHECKS = [_providers]

@@ -399,7 +399,7 @@ class TestElsewhere:
     def test_doctor_names_it_while_it_is_on(self, tried_out, service, elsewhere, database):
         def look(parts):
             (each,) = CHECKS
-            return each.look(Context(parts.settings, parts.db, dns.resolver.default_resolver, 0))
+            return each.look(Context(parts.settings, parts.db, dns.resolver.get_default_resolver(), 0))
 
         away = elsewhere().parts
         failure = look(away)
@@ -410,6 +410,19 @@ class TestElsewhere:
         database.run("UPDATE identity_providers SET is_on = false")
         assert look(away) is None
         assert list(leave_machine(away.settings, away.db)) == []
+
+    def test_remedy_lets_owners_in_where_the_organization_requires_it(
+        self, tried_out, elsewhere, database, owner, acme
+    ):
+        database.run("UPDATE organizations SET needs_own_provider = true")
+        away = elsewhere()
+        (line,) = leave_machine(away.parts.settings, away.parts.db)
+        command = re.search(r"Run: latchkey (organizations require acme [a-z-]+)\. ", line)
+        assert command
+        session = owner.on(away.client)
+        assert session.get(f"{acme}/domains").json["error_code"] == "organization_sign_in_needed"
+        assert run_command(away.app, *command[1].split()).exit_code == 0
+        assert session.get(f"{acme}/domains").status_code == 200
 
     def test_record_that_a_node_of_the_last_release_has_found_proves_the_domain(
         self, sign_in, latchkey, customers, database
