@@ -77,7 +77,7 @@ DELETE FROM identity_provider_domains AS d USING identity_providers AS p
 RETURNING p.is_blocked;
 
 -- name: list_providers_of_organization(organization_id uuid) -> rows
-SELECT p.id, provider_object(p)::text AS provider_object
+SELECT p.id, p.issuer, has_domain_by_command(p) AS has_domain_by_command, provider_object(p)::text AS provider_object
   FROM identity_providers AS p
  WHERE p.organization_id = :organization_id
  ORDER BY p.created_at, p.id;

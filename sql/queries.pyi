@@ -2281,6 +2281,8 @@ def take_domain_from_provider(on: Runner, /, *, organization_id: str | None, dom
 
 class ListProvidersOfOrganization(NamedTuple):
     id: str
+    issuer: str
+    has_domain_by_command: bool
     provider_object: str
 
 def list_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> list[ListProvidersOfOrganization]: ...

@@ -1,7 +1,7 @@
 """Single sign-on of an organization on our pages: domains, providers, and their test."""
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from flask import Blueprint, Response
@@ -22,7 +22,7 @@ from auth.html.redirects import COMPANY, Destination
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web import Level, fields, g
-from auth.web.asked import current_asked
+from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import check, read_form
@@ -71,21 +71,12 @@ class Step(NamedTuple):
     of: str = ""
 
 
-class _Placed(NamedTuple):
-    """What decides where a provider signs users in."""
-
-    issuer: str
-    has_domain_by_command: bool
-
-
 def _next_step(named: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> Step:
     """Return the step after those that the domains `named` and the providers `listed` have taken."""
-    if any(each["enabled"] and each["domains"] and not each["is_elsewhere"] for each in listed):
+    usable = [each for each in listed if not each["is_elsewhere"]]
+    if any(each["enabled"] and each["domains"] for each in usable):
         return Step("done")
-    pending = next(
-        (each for each in listed if not (each["enabled"] or each.get("is_blocked") or each["is_elsewhere"])),
-        None,
-    )
+    pending = next((each for each in usable if not (each["enabled"] or each.get("is_blocked"))), None)
     if pending:
         return Step("on" if pending["may_turn_on"] else "test", pending["id"])
     if not named:
@@ -93,9 +84,7 @@ def _next_step(named: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str,
     if not any(each["is_proved"] for each in named):
         return Step("record", named[0]["domain"])
     # A provider that is on without a domain signs in nobody until an owner gives it one.
-    return Step(
-        "connect", next((each["id"] for each in listed if each["enabled"] and not each["is_elsewhere"]), "")
-    )
+    return Step("connect", next((each["id"] for each in usable if each["enabled"]), ""))
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in")
@@ -107,24 +96,22 @@ def show_sign_in(slug: str, problem: Problem | None = None, domain: str = "") ->
     named = json.loads(queries.list_domains(latchkey.db, organization_id=organization.id).domains)
     proved = access.proved_domains(asked, latchkey.db, organization.id)
     named = [each | {"is_proved": each["domain"] in proved} for each in named]
-    by_command = {
-        each["domain"] for each in named if "proved_by_command_at" in each and "proved_at" not in each
-    }
-    listed = [_listed(each, by_command) for each in sign_in.listed(asked, organization)]
+    rows = queries.list_providers_of_organization(latchkey.db, organization_id=organization.id)
+    listed = [_listed(asked, row) for row in rows]
     values = {"domains": named, "providers": listed, "step": _next_step(named, listed), "checked": domain}
     return form_page(
         "sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **values
     )
 
 
-def _listed(provider: Mapping[str, Any], by_command: Set[str]) -> dict[str, Any]:
-    """Return a provider with what the page says of it. A command proved the domains `by_command`."""
+def _listed(asked: Asked, row: "queries.ListProvidersOfOrganization") -> dict[str, Any]:
+    """Return a provider's object, with what the page says of it."""
+    provider = providers.described(asked, row)
     is_own = f"{PREFIX}{provider['id']}" in g.caller.providers
     may_turn_on = organizations.may_turn_on(
         is_tested=provider.get("tried_at") is not None, is_own_session=is_own
     )
-    placed = _Placed(provider["issuer"], not by_command.isdisjoint(provider["domains"]))
-    is_elsewhere = is_out_of_place(latchkey.settings, placed)
+    is_elsewhere = is_out_of_place(asked.settings, row)
     at = addresses(provider["domains"])
     return {**provider, "may_turn_on": may_turn_on, "is_elsewhere": is_elsewhere, "at": at}
 
