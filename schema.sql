@@ -831,8 +831,8 @@ CREATE INDEX organization_invitations_invited_by ON organization_invitations (in
 ALTER TABLE identity_providers
   ADD CONSTRAINT identity_providers_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations;
 
--- Domains of owners, proved by a TXT record since `proved_at`. A domain that `latchkey organizations prove` has named
--- without one has `proved_by_command_at` instead, which counts only while no other machine reaches the service.
+-- Domains of owners, proved by a TXT record since `proved_at`. A domain that `latchkey organizations prove` proved without
+-- one has `proved_by_command_at` instead, which counts only while no other machine reaches the service.
 CREATE TABLE organization_domains (
   organization_id  uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
   domain           text COLLATE "C" NOT NULL,

@@ -46,8 +46,8 @@ class SessionFacts(Protocol):
     def amr(self) -> object: ...
 
 
-class CustomersProvider(PlacedProvider, Protocol):
-    """A row with a customer's provider, perhaps an organization's."""
+class ProviderColumns(PlacedProvider, Protocol):
+    """A row with a customer's provider, which may be an organization's."""
 
     @property
     def organization_id(self) -> str | None: ...
@@ -71,12 +71,12 @@ def may_found(settings: Settings, person: Person) -> bool:
     return settings.organizations == "users" and person.email_proved
 
 
-def is_provider_off(settings: Settings, provider: CustomersProvider) -> bool:
+def is_provider_off(settings: Settings, provider: ProviderColumns) -> bool:
     """Whether a provider signs in nobody with these settings."""
     return is_off_with_organizations(settings, provider) or is_out_of_place(settings, provider)
 
 
-def is_off_with_organizations(settings: Settings, provider: CustomersProvider) -> bool:
+def is_off_with_organizations(settings: Settings, provider: ProviderColumns) -> bool:
     return provider.organization_id is not None and not is_on(settings)
 
 

@@ -1,4 +1,4 @@
-"""Lookups of names that owners of organizations choose, and of those of this machine."""
+"""Addresses of the names that owners of organizations choose: of DNS, or of this machine."""
 
 import ipaddress
 import socket
@@ -43,8 +43,8 @@ class DnsDeadline(Deadline):
 
 
 class MachineDeadline(Deadline):
-    """Connects to this machine alone, and looks nothing up: no name server, and not every resolver, knows the
-    names below localhost (RFC 6761, section 6.3).
+    """Connects only to this machine, without a lookup: not every resolver knows the names below localhost
+    (RFC 6761, section 6.3).
     """
 
     def resolve(self, host: str, port: int) -> list[Any]:

@@ -23,7 +23,6 @@ from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
 from auth.extensions.organizations import (
     access,
-    domains,
     invitations,
     lifecycle,
     lists,
@@ -32,6 +31,7 @@ from auth.extensions.organizations import (
     states,
     transfer,
 )
+from auth.extensions.organizations.domains import prove_by_command
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
 from auth.web.input import check
@@ -137,14 +137,14 @@ def show_command(name: str) -> None:
         lines += [
             f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}" for each in invited
         ]
-        listed = json.loads(queries.list_domains(asked.db, organization_id=id).domains)
-        lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in listed]
+        domains = json.loads(queries.list_domains(asked.db, organization_id=id).domains)
+        lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in domains]
         providers = sign_in.listed(asked, organization)
         lines += [
             f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}"
             for each in providers
         ]
-        parts = {"members": joined, "invitations": invited, "domains": listed, "providers": providers}
+        parts = {"members": joined, "invitations": invited, "domains": domains, "providers": providers}
         show(object | parts, *lines)
 
 
@@ -250,7 +250,7 @@ def prove(name: str, domain: str) -> None:
     Example: latchkey organizations prove acme acme.example
     """
     with as_operator() as asked:
-        object = json.loads(domains.prove_by_command(asked, access.find(asked, name), domain))
+        object = json.loads(prove_by_command(asked, access.find(asked, name), domain))
         show(object, f"{object['domain']}: {states.of_domain(object)}")
 
 

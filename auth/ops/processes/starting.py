@@ -101,7 +101,7 @@ def make_application(settings: Settings) -> None:
 
 
 def _leave_machine(settings: Settings) -> None:
-    """Name the providers that sign in nobody because other machines reach the service."""
+    """Name the providers that work on one machine alone, and end what they opened there."""
     from auth.extensions.sso.checks import leave_machine
 
     with single(settings.find_database()) as db:
