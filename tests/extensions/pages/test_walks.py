@@ -215,7 +215,7 @@ def by_own_provider(page_client, database, company, names):
         "UPDATE organization_domains SET proved_at = NULL, checked_at = NULL, proved_by_command_at = now()"
     )
     page_client.visit(path)
-    page_client.shows("domain, proved by command", "It counts on this computer only.")
+    page_client.shows("domain, proved by command", "It counts only on this computer.")
     page_client.press("sign-in/domains/example.com")
     page_client.press("sign-in/domains/example.com")
     page_client.shows("domain, checked again", "Checked just now. The record is there.")

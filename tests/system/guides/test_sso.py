@@ -108,7 +108,7 @@ def test_employee_of_a_company_has_the_first_day_on_one_machine(
 
     page.click("Open Single sign\u2011on (SSO)")
     page.wait_for("acme.example is verified")
-    assert "without a DNS record. It counts on this computer only." in page.text
+    assert "without a DNS record. It counts only on this computer." in page.text
     page.click("Connect identity provider")
     page.wait_for("Where do your employees sign in?")
     page.click("Another OpenID provider")
