@@ -60,6 +60,13 @@ def played() -> dict[str, set[Played]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_a_guide_begins_its_line_with_its_language(page):
+    """Otherwise the tests of the guides do not see it."""
+    text = (CHECKOUT / "docs" / page).read_text()
+    assert text.count("```") == 2 * len(Guide(page).blocks)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_guide_is_played(page, played):
     parts = [what.part for what in played[page] if what.kind in ("block", "blocks")]
     left = [

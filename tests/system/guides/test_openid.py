@@ -40,13 +40,6 @@ def terminal() -> Iterator[Terminal]:
         yield terminal
 
 
-@pytest.fixture
-def page(tab) -> Iterator[Browser]:
-    tab.start_anew()
-    yield tab
-    tab.open("about:blank")
-
-
 def as_administrator(terminal: Terminal, path: str, body: object) -> httpx.Response:
     key = (terminal.directory / "var" / "service_role_key").read_text().strip()
     url = f"http://localhost:{terminal.port}{path}"

@@ -6,18 +6,15 @@ Its part for React is played by tests/system/trials/test_guides_of_frameworks.py
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import httpx
 import jwt
-import psycopg2
 import psycopg2.errors
 import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.commands import run_command
-from tests.support.databases import as_role
 from tests.support.guides import Guide
 from tests.support.openid_flow import make_application
 from tests.support.pages import Visitor
@@ -36,13 +33,6 @@ SETTINGS = GUIDE.block("AUTH_ORGANIZATIONS=users")
 def running() -> Iterator[tuple[Terminal, Service]]:
     with beside_a_service([SETTINGS.text]) as (terminal, service):
         yield terminal, service
-
-
-@pytest.fixture
-def page(tab) -> Iterator[Browser]:
-    tab.start_anew()
-    yield tab
-    tab.open("about:blank")
 
 
 def test_developer_founds_an_organization_invites_and_gives_a_role(running, page):
@@ -148,21 +138,8 @@ def run_as_printed(app: Any, command: str) -> int:
     return run_command(app, *arguments).exit_code
 
 
-@pytest.fixture
-def api(new_database) -> Iterator[Any]:
-    """A connection of the role `api` to a database with the policies of both pages."""
-    url = new_database()
-    with closing(psycopg2.connect(url)) as owner:
-        with owner, owner.cursor() as cursor:
-            cursor.execute(ROLES.block("CREATE ROLE api").text)
-            cursor.execute(GUIDE.block("CREATE POLICY").text)
-        with closing(psycopg2.connect(as_role(url, "api"))) as api:
-            yield api
-        with owner, owner.cursor() as cursor:
-            cursor.execute("DROP OWNED BY api; DROP ROLE api")
-
-
-def test_policies_show_members_the_projects_of_their_organizations(api, make_app, alice, bob):
+def test_policies_show_members_the_projects_of_their_organizations(connect_as_api, make_app, alice, bob):
+    api = connect_as_api(ROLES.block("CREATE ROLE api"), GUIDE.block("CREATE POLICY"))
     client = make_app(AUTH_ORGANIZATIONS="users").test_client()
     owner = alice.open_session(client)
     ids = [owner.post("/organizations", json={"name": name}).json["id"] for name in ("Acme", "Globex")]

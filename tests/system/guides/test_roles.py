@@ -1,16 +1,13 @@
 """docs/roles.md: a developer gives a role and sees it, and the checks of the page are those of the examples."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import httpx
-import psycopg2
 import psycopg2.errors
 import pytest
 
-from tests.support.databases import as_role
 from tests.support.guides import Guide
 from tests.support.processes import CHECKOUT
 from tests.support.terminals import beside_a_service
@@ -44,20 +41,8 @@ def test_checks_are_those_of_the_examples():
     assert [check.line for check in checks if not any(check.text in source for source in sources)] == []
 
 
-@pytest.fixture
-def api(new_database) -> Iterator[Any]:
-    """A connection of the role `api` to a database with the policies of the page."""
-    url = new_database()
-    with closing(psycopg2.connect(url)) as owner:
-        with owner, owner.cursor() as cursor:
-            cursor.execute(GUIDE.block("CREATE POLICY").text)
-        with closing(psycopg2.connect(as_role(url, "api"))) as api:
-            yield api
-        with owner, owner.cursor() as cursor:
-            cursor.execute("DROP OWNED BY api; DROP ROLE api")
-
-
-def test_policies_check_each_row(api, make_app, alice, bob, database):
+def test_policies_check_each_row(connect_as_api, make_app, alice, bob, database):
+    api = connect_as_api(GUIDE.block("CREATE POLICY"))
     drafts = function_of(GUIDE.block("set_config").text, "drafts")
     app = make_app(AUTH_TOKEN_CLAIMS='{"roles": "app_metadata.roles"}')
     alices_session, bobs_session = (user.open_session(app.test_client()) for user in (alice, bob))

@@ -7,3 +7,4 @@ from tests.system.faults.fixtures import (  # noqa: F401
     service,
     small_disk,
 )
+from tests.system.guides.conftest import page  # noqa: F401

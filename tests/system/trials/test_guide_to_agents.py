@@ -32,13 +32,6 @@ ALICE = "alice@example.com"
 
 
 @pytest.fixture
-def page(tab) -> Iterator[Browser]:
-    tab.start_anew()
-    yield tab
-    tab.open("about:blank")
-
-
-@pytest.fixture
 def agent_host(tmp_path) -> Iterator[dict[str, str]]:
     """The settings of a service that finds the host of an agent here, whose document names another client."""
     certificate = Certificate(tmp_path, HOST)

@@ -113,16 +113,8 @@ def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
         yield play
 
 
-@pytest.fixture
-def page(tab) -> Iterator[Browser]:
-    tab.start_anew()
-    yield tab
-    tab.open("about:blank")
-
-
-def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play):
-    # The client refreshes such a short-lived token at each visit.
-    app = play(REACT, AUTH_ACCESS_TOKEN_LIFETIME="60")
+def sign_up(page: Browser, app: RunningGuide) -> None:
+    """Sign Dave up in the React app."""
     page.open(app.url)
     page.wait_for("Forgot your password?")
     fill(page, email=DAVE, password=PASSWORD)
@@ -131,6 +123,12 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
     page.open(app.link())
     page.click("Continue")
     page.wait_for(f"Signed in as {DAVE}")
+
+
+def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play):
+    # The client refreshes such a short-lived token at each visit.
+    app = play(REACT, AUTH_ACCESS_TOKEN_LIFETIME="60")
+    sign_up(page, app)
 
     stored_session = "Object.entries(localStorage).find(([key]) => key.endsWith('auth-token'))?.[1]"
     before = page.run(stored_session)
@@ -147,6 +145,28 @@ def test_user_of_the_react_app_signs_up_stays_signed_in_and_signs_out(page, play
     fill(page, password=PASSWORD)
     page.click("Sign in")
     page.wait_for(f"Signed in as {DAVE}")
+
+
+def test_react_app_shows_the_organization_of_its_url_and_asks_for_what_it_requires(page, play):
+    react = Guide("react.md")
+    organizations = Guide("organizations.md")
+    app = play(react, AUTH_ORGANIZATIONS="admins")
+    text = react.block("function App()").text
+    text = text.replace(
+        "function App()", organizations.block("function Organizations").text + "\nfunction App()"
+    )
+    line = "<p>Signed in as {session.user.email}</p>"
+    app.application.write("src/App.jsx", text.replace(line, f"{line}<Organizations session={{session}} />"))
+    sign_up(page, app)
+    for command in ("create Acme", "create Globex", f"add acme {DAVE} --role billing", f"add globex {DAVE}"):
+        app.latchkey.finish(f".venv/bin/latchkey organizations {command}")
+    page.open(f"{app.url}acme")
+    page.wait_for("Acme: you are billing.")
+    page.click("Globex")
+    page.wait_for("Globex: you are member.")
+    app.latchkey.finish(".venv/bin/latchkey organizations require globex aal2")
+    page.open(f"{app.url}globex")
+    page.wait_for("Globex asks for another sign-in.")
 
 
 def test_user_of_the_nextjs_app_sees_the_protected_page_until_the_session_ends_or_the_sign_out(
