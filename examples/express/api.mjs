@@ -60,13 +60,13 @@ function requireMember(request, response, next) {
 }
 
 app.get("/organizations/:id/projects", verify, requireMember, ({ params }, response) => {
-  response.json({ projects: projects.get(params.id) ?? [] });
+  response.json({ projects: [...(projects.get(params.id) ?? [])] });
 });
 
 app.put("/organizations/:id/projects/:name", verify, requireMember, ({ params: { id, name }, role }, response) => {
   if (!["owner", "admin"].includes(role)) return response.sendStatus(403);
-  projects.set(id, [...(projects.get(id) ?? []), name]);
-  response.json({ projects: projects.get(id) });
+  projects.set(id, (projects.get(id) ?? new Set()).add(name));
+  response.json({ projects: [...projects.get(id)] });
 });
 
 // An access token outlives a log-out. Ask where that matters, not for every request.

@@ -83,7 +83,9 @@ test("projects of an organization are for its members", async () => {
   const acme = await ask("/organization", { name: "Acme", owner: alice.id, members: { [bob.id]: "member" } });
   const globex = await ask("/organization", { name: "Globex", owner: carol.id });
   const path = `/organizations/${acme.id}/projects`;
-  assert.deepEqual(await (await put(`${path}/Rocket`, alice)).json(), { projects: ["Rocket"] });
+  for (const _ of [1, 2]) {
+    assert.deepEqual(await (await put(`${path}/Rocket`, alice)).json(), { projects: ["Rocket"] });
+  }
   assert.deepEqual(await (await get(path, bob)).json(), { projects: ["Rocket"] });
   assert.equal((await put(`${path}/Evil`, bob)).status, 403);
   // Carol is in another organization, Dave in none.

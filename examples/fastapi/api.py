@@ -15,7 +15,7 @@ INTERNAL = os.environ.get("LATCHKEY_INTERNAL_URL", LATCHKEY)
 SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
 KEYS = jwt.PyJWKClient(f"{INTERNAL}/.well-known/jwks.json", timeout=5)
 
-PROJECTS: dict[str, list[str]] = {}  # by organization; yours are in a database
+PROJECTS: dict[str, set[str]] = {}  # by organization; yours are in a database
 
 app = FastAPI()
 log = logging.getLogger("uvicorn.error")
@@ -96,15 +96,15 @@ Role = Annotated[str, Depends(member)]
 
 @app.get("/organizations/{organization_id}/projects")
 def projects(organization_id: str, role: Role) -> dict[str, list[str]]:
-    return {"projects": PROJECTS.get(organization_id, [])}
+    return {"projects": sorted(PROJECTS.get(organization_id, ()))}
 
 
 @app.put("/organizations/{organization_id}/projects/{name}")
 def add_project(organization_id: str, name: str, role: Role) -> dict[str, list[str]]:
     if role not in ("owner", "admin"):
         raise HTTPException(403)
-    PROJECTS.setdefault(organization_id, []).append(name)
-    return {"projects": PROJECTS[organization_id]}
+    PROJECTS.setdefault(organization_id, set()).add(name)
+    return {"projects": sorted(PROJECTS[organization_id])}
 
 
 # An access token outlives a log-out. Ask where that matters, not for every request.

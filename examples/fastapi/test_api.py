@@ -51,7 +51,8 @@ def test_projects_of_an_organization_are_for_its_members(latchkey: Latchkey, cli
     acme = latchkey.organization("Acme", owner=alice, members={bob: "member"})
     globex = latchkey.organization("Globex", owner=carol)
     path = f"/organizations/{acme.id}/projects"
-    assert client.put(f"{path}/Rocket", headers=alice.headers()).json() == {"projects": ["Rocket"]}
+    for _ in range(2):
+        assert client.put(f"{path}/Rocket", headers=alice.headers()).json() == {"projects": ["Rocket"]}
     assert client.get(path, headers=bob.headers()).json() == {"projects": ["Rocket"]}
     assert client.put(f"{path}/Evil", headers=bob.headers()).status_code == 403
     # Carol is in another organization, the new user in none.
