@@ -113,8 +113,8 @@ class CustomerProvider(Provider):
         )
 
     def check(self) -> None:
-        """Fetch the endpoints and the keys. Raises `ProviderError`, which only operators read: of an owner's
-        provider, it is logged.
+        """Fetch the endpoints and the keys. Raises `ProviderError`, whose reason an operator reads. Owners do not,
+        so that of their provider is logged.
         """
         with self._asking(logs=self._is_owners):
             self._id_tokens.check()
