@@ -87,4 +87,5 @@ app.use((error, request, response, next) => {
 });
 
 // An access token contains the user's metadata and can take 24 KiB. Node accepts headers of 16 KiB by default.
-createServer({ maxHeaderSize: 65_536 }, app).listen(process.env.PORT ?? 5000, "127.0.0.1");
+const { PORT = "5000" } = process.env;
+createServer({ maxHeaderSize: 65_536 }, app).listen(PORT, "127.0.0.1", () => console.log(`Listening on http://localhost:${PORT}`));

@@ -37,7 +37,7 @@ def running() -> Iterator[tuple[Terminal, Service]]:
 
 def test_developer_founds_an_organization_invites_and_gives_a_role(running, page):
     terminal, service = running
-    users, found, members = GUIDE.block("log_in()"), GUIDE.block("/invitations"), GUIDE.block("?q=bob")
+    users, found, members = GUIDE.block("log_in()"), GUIDE.block("/invitations"), GUIDE.block("?q=hal")
     script = "\n".join([users.text, found.text, 'echo "Joined?"; read -r', members.text])
     with terminal.run(script) as shell:
         join(page, service)
@@ -45,35 +45,35 @@ def test_developer_founds_an_organization_invites_and_gives_a_role(running, page
     lines = output.splitlines()
     place = lines.index("Joined?")
     founded, invitation = map(json.loads, lines[place - 2 : place])
-    assert (founded["slug"], invitation["email"]) == ("acme", "bob@acme.example")
+    assert (founded["slug"], invitation["email"]) == ("globex", "hal@globex.example")
     listed, changed, own = map(json.loads, lines[place + 1 : place + 4])
-    (bob,) = listed["data"]
-    assert (bob["email"], bob["role"]) == ("bob@acme.example", "member")
-    assert changed == {"user_id": bob["user_id"], "role": "admin"}
+    (hal,) = listed["data"]
+    assert (hal["email"], hal["role"]) == ("hal@globex.example", "member")
+    assert changed == {"user_id": hal["user_id"], "role": "admin"}
     shown = json.loads(GUIDE.block('"pagination"').text)
     assert own == shown | {"data": [shown["data"][0] | {"id": founded["id"]}]}
     check_tokens(service, founded["id"])
     check_team_menu(page, terminal)
-    command = GUIDE.command("organizations members")
-    assert re.findall(r"\S+@acme\.example", terminal.finish(command)) == []
-    assert "bob@acme.example  admin" in terminal.finish(command.replace("smi", "bob"))
+    command = GUIDE.command("organizations members").replace(" acme ", " globex ")
+    assert re.findall(r"\S+@globex\.example", terminal.finish(command)) == []
+    assert "hal@globex.example  admin" in terminal.finish(command.replace("smi", "hal"))
 
 
 def join(page: Browser, service: Service) -> None:
-    """Open the invitation that the service prints, as Bob, and press Join."""
-    pattern = re.compile(r"^http://localhost:\d+/organizations/acme/join$", re.MULTILINE)
+    """Open the invitation that the service prints, as Hal, and press Join."""
+    pattern = re.compile(r"^http://localhost:\d+/organizations/globex/join$", re.MULTILINE)
     (link,) = wait_until(lambda: set(pattern.findall(service.text())))
     page.open(link)
-    fill(page, email="bob@acme.example", password=PASSWORD)
+    fill(page, email="hal@globex.example", password=PASSWORD)
     page.click("Sign in")
-    page.wait_for("Join Acme as member?")
+    page.wait_for("Join Globex as member?")
     page.click("Join")
-    page.wait_for("You’re now a member of Acme")
+    page.wait_for("You’re now a member of Globex")
 
 
 def check_tokens(service: Service, id: str) -> None:
-    """The claims of Bob's token are those of the page."""
-    credentials = {"email": "bob@acme.example", "password": PASSWORD}
+    """The claims of Hal's token are those of the page."""
+    credentials = {"email": "hal@globex.example", "password": PASSWORD}
     url = f"http://localhost:{service.port}/token?grant_type=password"
     token = httpx.post(url, json=credentials, trust_env=False).json()["access_token"]
     claims = jwt.decode(token, options={"verify_signature": False})
@@ -88,7 +88,7 @@ def check_team_menu(page: Browser, terminal: Terminal) -> None:
     page.open(link)
     page.wait_for("Members")
     back = page.run("[...document.links].find((each) => each.text.startsWith('Back to ')).href")
-    assert back == terminal.with_ports("http://localhost:3000/acme")
+    assert back == terminal.with_ports("http://localhost:3000/globex")
 
 
 def test_parts_of_the_backend_are_those_of_the_examples():

@@ -45,7 +45,7 @@ def create_app(url):
             claims = jwt.decode(token, key.key, ["ES256"], issuer=url, audience="authenticated")
         except jwt.InvalidTokenError:
             return "", 401
-        return "", 200 if claims["role"] == auth.EDITOR else 403
+        return "", 200 if auth.EDITOR in claims.get("roles", []) else 403
 
     return app
 """,
@@ -74,8 +74,10 @@ pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 GUIDE = Guide("testing.md")
 SNIPPETS = {
-    block.file: block.text
-    for block in (GUIDE.block("def client(latchkey)"), GUIDE.block("def test_dashboard"))
+    "conftest.py": "\n\n".join(
+        block.text for block in (GUIDE.block("def client(latchkey)"), GUIDE.block("def latchkey_settings"))
+    ),
+    "test_dashboard.py": GUIDE.block("def test_dashboard").text,
 }
 
 
