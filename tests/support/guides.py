@@ -16,7 +16,7 @@ PAGES = (
 )  # fmt: skip
 _BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCES = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-# A program, and what it is to do. Names of commands alone, such as `make run`, are of their own kind: see `commands`.
+# A program with arguments: a name alone, such as `latchkey`, is nothing to run.
 _COMMAND = re.compile(r"`((?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:latchkey|make|npx|npm|pip|pipx|python) [^`]+)`")
 
 
