@@ -113,8 +113,9 @@ class CustomerProvider(Provider):
         )
 
     def check(self) -> None:
-        """Fetch the endpoints and the keys. Raises `ProviderError`, whose reason an operator reads. Owners do not,
-        so that of their provider is logged.
+        """Fetch the endpoints and the keys. Raises `ProviderError`.
+
+        An operator reads its reason. Owners do not, so that of their provider is logged.
         """
         with self._asking(logs=self._is_owners):
             self._id_tokens.check()
