@@ -42,6 +42,12 @@ SELECT d.organization_id AS id
  WHERE d.domain = :domain AND d.organization_id <> :organization_id
    AND d.proved_at IS NULL AND d.proved_by_command_at IS NOT NULL;
 
+-- name: select_has_domain_by_command(organization_id uuid, domains text[]) -> row
+-- Whether a command, and no record, proved one of these domains for an organization.
+SELECT EXISTS (SELECT FROM organization_domains AS d
+                WHERE d.organization_id = :organization_id AND d.domain = ANY(:domains)
+                  AND d.proved_at IS NULL AND d.proved_by_command_at IS NOT NULL) AS has_domain_by_command;
+
 -- name: select_next_provider(organization_id uuid) -> row?
 SELECT o.next_provider_id AS id FROM organizations AS o WHERE o.id = :organization_id AND o.ended_at IS NULL;
 

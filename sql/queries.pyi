@@ -2256,6 +2256,11 @@ class SelectHolderByCommand(NamedTuple):
 
 def select_holder_by_command(on: Runner, /, *, organization_id: str | None, domain: str | None) -> SelectHolderByCommand | None: ...
 
+class SelectHasDomainByCommand(NamedTuple):
+    has_domain_by_command: bool
+
+def select_has_domain_by_command(on: Runner, /, *, organization_id: str | None, domains: Sequence[str | None] | None) -> SelectHasDomainByCommand: ...
+
 class SelectNextProvider(NamedTuple):
     id: str
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from psycopg2.errors import UniqueViolation
 
-from auth.core.providers.customers import in_one_spelling, is_out_of_place, redirect_uri
+from auth.core.providers.customers import in_one_spelling, is_on_this_machine, redirect_uri
 from auth.core.text.names import PREFIX
 from auth.flows import ends, memberships, organizations
 from auth.flows.admin import provider_settings, targets
@@ -210,21 +210,32 @@ def update(
         has_administrators = queries.select_has_administrators(act, id=row.id).has_administrators
         if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):
             raise ApiError(refusal)
+    if turned == "provider_enabled" and not asked.settings.serves_this_machine:
+        _refuse_out_of_place(act, before, provider)
     columns = provider._asdict() | {"client_secret": change.sealed}
     columns |= {"is_blocked": is_blocked, "tried_at": before.tried_at}
     columns["session_id"] = asked.user and asked.user.session_id
     queries.update_identity_provider(act, id=row.id, **columns)
     queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
     queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
-    if turned == "provider_enabled" and is_out_of_place(asked.settings, facts_of(act, row.id)):
-        why = "its issuer is this machine, or a command proved its domain"
-        raise ApiError("validation_failed", f"enabled: {why}, {provider_settings.WORKS_HERE}")
     if change.is_read_anew or not provider.enabled:
         queries.delete_flows_of_provider(act, id=row.id)
     if change.moves or turned == "provider_disabled":
         # No user moves to this issuer any more.
         queries.delete_adoptions_of_provider(act, id=row.id)
     _record_update(asked, act, change, turned, was_enabled=before.enabled)
+
+
+def _refuse_out_of_place(
+    act: Act, before: "queries.SelectProviderFacts", provider: provider_settings.WantedProvider
+) -> None:
+    """Refuse to turn on a provider that works only while no other machine reaches the service."""
+    domains = queries.select_has_domain_by_command(
+        act, organization_id=before.organization_id, domains=provider.domains
+    )
+    if is_on_this_machine(provider.issuer) or domains.has_domain_by_command:
+        why = "its issuer is this machine, or a command proved its domain"
+        raise ApiError("validation_failed", f"enabled: {why}, {provider_settings.WORKS_HERE}")
 
 
 def _record_update(

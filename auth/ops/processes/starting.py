@@ -101,12 +101,15 @@ def make_application(settings: Settings) -> None:
 
 
 def _leave_machine(settings: Settings) -> None:
-    """Name the providers that work on one machine alone, and end what they opened there."""
-    from auth.extensions.sso.checks import leave_machine
+    """End what providers that work on one machine alone have opened there, and name those that are on."""
+    from auth.flows.admin import providers_out_of_place as out_of_place
 
     with single(settings.find_database()) as db:
-        for line in leave_machine(settings, db):
-            logs.say(settings, line, "warning")
+        providers = out_of_place.end_terms(settings, db)
+    for each in providers:
+        if each.enabled:
+            problem, remedy = out_of_place.problem_of(settings, each), out_of_place.remedy_of(each)
+            logs.say(settings, f"{problem}, and what it had opened has ended. {remedy}", "warning")
 
 
 def _start_embedded_postgres(server: Master, settings: Settings) -> None:

@@ -61,6 +61,16 @@ def test_way_back_stays_through_the_sign_in(acme, alice, browse):
     assert ways_back(visitor) == [TEAM]
 
 
+def test_way_back_stays_through_the_step_that_the_organization_asks_for(acme, alice, browse, database):
+    visitor = browse(alice)
+    database.run("UPDATE organizations SET level = 'aal2'")
+    visitor.visit(LINKED)
+    assert "Acme asks for a second step." in words(visitor.page)
+    database.run("UPDATE organizations SET level = 'aal1'")
+    visitor.visit(PATH)
+    assert ways_back(visitor) == [TEAM]
+
+
 def test_founder_whom_the_application_sent_gets_back_there(alice, browse):
     visitor = browse(alice)
     visitor.visit(f"/account/organizations/new?redirect_to={TEAM}")

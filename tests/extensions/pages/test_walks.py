@@ -64,7 +64,7 @@ NOT_SHOWN = (
         r"common\.(language|site_link)",
         r"signed_in\.application",
         r"welcome\.(hello|opens_here)",
-        r"single_sign_on\.state_elsewhere",
+        r"single_sign_on\.state_out_of_place",
         r"error\.\w+",
         r"captcha\.\w+",
     ),

@@ -31,6 +31,7 @@ def test_settings_of_the_page_start_a_service():
         assert server.keys() == {"control", "key"}
         latchkey = Control(server["control"], server["key"]).start(settings)
         assert latchkey.user(anonymous=True).email is None
+        assert latchkey.organization("Acme", owner=latchkey.user()).slug == "acme"
         # It ends with its standard input.
         shell.communicate(timeout=60)
         assert shell.returncode == 0

@@ -55,11 +55,13 @@ def npm_environment() -> dict[str, str]:
 
 
 class RunningGuide:
-    """A guide whose application runs: its address, its folder, its process, and the service."""
+    """A guide whose application runs: its address, its folder, its process, and the service with its own folder."""
 
-    def __init__(self, application: Terminal, process: subprocess.Popen[str], service: Service) -> None:
+    def __init__(
+        self, application: Terminal, process: subprocess.Popen[str], latchkey: Terminal, service: Service
+    ) -> None:
         self.url = application.with_ports("http://localhost:3000/")
-        self.application, self.process = application, process
+        self.application, self.process, self.latchkey = application, process, latchkey
         self._service = service
 
     def link(self) -> str:
@@ -106,7 +108,7 @@ def play(tab, npm_environment) -> Iterator[Callable[..., RunningGuide]]:
             process = stack.enter_context(application.run(start.text, env=npm_environment))
             # Kill it: on SIGTERM, it would wait for the connections of the browser.
             stack.callback(send, -process.pid, signal.SIGKILL)
-            running_guide = RunningGuide(application, process, service)
+            running_guide = RunningGuide(application, process, latchkey, service)
             wait_until(lambda: answers(running_guide.url, process), _PATIENCE)
             return running_guide
 

@@ -73,7 +73,7 @@ class Step(NamedTuple):
 
 def _next_step(named: Sequence[Mapping[str, Any]], listed: Sequence[Mapping[str, Any]]) -> Step:
     """Return the step after those that the domains `named` and the providers `listed` have taken."""
-    usable = [each for each in listed if not each["is_elsewhere"]]
+    usable = [each for each in listed if not each["is_out_of_place"]]
     if any(each["enabled"] and each["domains"] for each in usable):
         return Step("done")
     pending = next((each for each in usable if not (each["enabled"] or each.get("is_blocked"))), None)
@@ -111,9 +111,13 @@ def _listed(asked: Asked, row: "queries.ListProvidersOfOrganization") -> dict[st
     may_turn_on = organizations.may_turn_on(
         is_tested=provider.get("tried_at") is not None, is_own_session=is_own
     )
-    is_elsewhere = is_out_of_place(asked.settings, row)
     at = addresses(provider["domains"])
-    return {**provider, "may_turn_on": may_turn_on, "is_elsewhere": is_elsewhere, "at": at}
+    return {
+        **provider,
+        "may_turn_on": may_turn_on,
+        "is_out_of_place": is_out_of_place(asked.settings, row),
+        "at": at,
+    }
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")

@@ -11,7 +11,8 @@ import pytest
 
 from auth.core.checks import Context
 from auth.delivery import janitor
-from auth.extensions.sso.checks import CHECKS, leave_machine
+from auth.extensions.sso.checks import CHECKS
+from auth.flows.admin.providers_out_of_place import end_terms, remedy_of
 from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
 from tests.support.commands import run_command
@@ -381,13 +382,11 @@ class TestElsewhere:
         url = service.return_url(browser, f"custom:{tried_out}", code_challenge=CHALLENGE)
         code = parse_qs(urlsplit(browser.visit(url).url).query)["code"][0]
         home = service.parts
-        assert list(leave_machine(home.settings, home.db)) == []
+        assert end_terms(home.settings, home.db) == []
         assert session.refresh().status_code == 200
         away = elsewhere()
-        (line,) = leave_machine(away.parts.settings, away.parts.db)
-        assert line.startswith("The provider 'Acme-Idp' of the organization acme signs in nobody: ")
-        assert f"latchkey providers delete {tried_out}" in line
-        assert "what it had opened has ended" in line
+        (provider,) = end_terms(away.parts.settings, away.parts.db)
+        assert (provider.id, provider.enabled) == (tried_out, True)
         later = session.on(away.client)
         assert_error(later.get("/user"), 401, "session_not_found")
         assert_error(later.refresh(), 400, "refresh_token_not_found")
@@ -409,15 +408,15 @@ class TestElsewhere:
         assert look(service.parts) is None
         database.run("UPDATE identity_providers SET is_on = false")
         assert look(away) is None
-        assert list(leave_machine(away.settings, away.db)) == []
+        assert [each.enabled for each in end_terms(away.settings, away.db)] == [False]
 
     def test_remedy_lets_owners_in_where_the_organization_requires_it(
         self, tried_out, elsewhere, database, owner, acme
     ):
         database.run("UPDATE organizations SET needs_own_provider = true")
         away = elsewhere()
-        (line,) = leave_machine(away.parts.settings, away.parts.db)
-        command = re.search(r"Run: latchkey (organizations require acme [a-z-]+)\. ", line)
+        (provider,) = end_terms(away.parts.settings, away.parts.db)
+        command = re.search(r"Run: latchkey (organizations require acme [a-z-]+)\. ", remedy_of(provider))
         assert command
         session = owner.on(away.client)
         assert session.get(f"{acme}/domains").json["error_code"] == "organization_sign_in_needed"
