@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from auth.core.json_bodies import JsonObject
-from auth.core.providers.customers import PlacedProvider, is_out_of_place
+from auth.core.providers.places import PlacedProvider, is_out_of_place
 from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
 from auth.delivery import notices

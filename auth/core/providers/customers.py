@@ -1,20 +1,19 @@
 """A customer's OpenID provider, and the users whom it may sign in."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core import json_bodies, normalize
 from auth.core.net.dns_lookups import DnsDeadline, MachineDeadline
-from auth.core.net.networks import is_loopback, leads_to_loopback
 from auth.core.net.sockets import CUSTOMERS, Deadline
-from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, size_in_json
 from auth.core.providers.id_tokens import IdTokens
+from auth.core.providers.places import allowed_addresses_of, is_on_this_machine
 from auth.core.settings import Settings
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
@@ -48,40 +47,6 @@ def redirect_uri(base_url: str, id: str) -> str:
 def host_of(issuer: str) -> str:
     """Return the host where users sign in: the issuer's, since no page fetches the provider's document."""
     return urlsplit(issuer).netloc
-
-
-class PlacedProvider(Protocol):
-    """A row with what decides where a provider signs users in."""
-
-    @property
-    def issuer(self) -> str: ...
-    @property
-    def has_domain_by_command(self) -> bool: ...
-
-
-def is_on_this_machine(issuer: str) -> bool:
-    """Whether an issuer is this machine, in any spelling. `MachineDeadline` connects to the usual ones."""
-    return leads_to_loopback(urlsplit(issuer).hostname or "")
-
-
-def is_out_of_place(settings: Settings, provider: PlacedProvider) -> bool:
-    """Whether a provider signs in nobody because other machines reach the service: elsewhere, another program
-    may listen at its issuer, and another organization may own its domain.
-    """
-    is_of_machine = is_on_this_machine(provider.issuer) or provider.has_domain_by_command
-    return is_of_machine and not settings.serves_this_machine
-
-
-def allowed_addresses_of(
-    settings: Settings, issuer: str, organization_id: str | None
-) -> Callable[[str], bool]:
-    """Return a check of a provider's addresses. Owners of organizations choose none in a private network, and
-    nobody chooses one on this machine while other machines reach the service.
-    """
-    if is_on_this_machine(issuer):
-        return is_loopback if settings.serves_this_machine else lambda _address: False
-    private_networks = settings.webhook_private_networks and organization_id is None
-    return allowed_addresses(issuer, private_networks)
 
 
 class CustomerProvider(Provider):

@@ -14,9 +14,9 @@ from auth.core.providers import ProviderError
 from auth.core.providers.customers import (
     CustomerProvider,
     in_one_spelling,
-    is_on_this_machine,
     typed_issuer,
 )
+from auth.core.providers.places import is_on_this_machine
 from auth.core.settings.presets import PRESETS
 from auth.web.asked import Asked
 from auth.web.errors import ApiError

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from psycopg2.errors import UniqueViolation
 
-from auth.core.providers.customers import in_one_spelling, is_on_this_machine, redirect_uri
+from auth.core.providers.customers import in_one_spelling, redirect_uri
+from auth.core.providers.places import is_on_this_machine
 from auth.core.text.names import PREFIX
 from auth.flows import ends, memberships, organizations
 from auth.flows.admin import provider_settings, targets

@@ -1,6 +1,6 @@
 """Providers that were set up to try sign-in on one machine, at a service that other machines reach."""
 
-from auth.core.providers.customers import is_on_this_machine, is_out_of_place
+from auth.core.providers.places import is_on_this_machine, is_out_of_place
 from auth.core.settings import Settings
 from sql import Database, acts, queries
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from auth.core.providers.customers import is_out_of_place
+from auth.core.providers.places import is_out_of_place
 from auth.core.settings import Settings
 from auth.core.text import names
 from auth.core.text.labels import quoted

@@ -8,7 +8,8 @@ from flask import Blueprint, Response
 from marshmallow.validate import Length
 
 from auth.core.net.redirects import with_query
-from auth.core.providers.customers import host_of, is_out_of_place
+from auth.core.providers.customers import host_of
+from auth.core.providers.places import is_out_of_place
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access, domains, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, hiding, notice, showing
