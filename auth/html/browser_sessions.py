@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from flask import Response, after_this_request
+from flask import Response, after_this_request, request
 
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller, providers_in
@@ -72,6 +72,13 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         has_proof=is_fresh(proved_at(row), policy, row.now),
         lacks_level=levels.lacks_level(row, row, row.aal, level or g.level, policy),
     )
+
+
+def counted() -> str:
+    """Return the key of this browser's limits: its user on this network, or else the network."""
+    # HEAD must not keep a session alive.
+    is_signed_in = request.method != "HEAD" and resume() is not None
+    return guard.caller_on_network() if is_signed_in else g.client["network"]
 
 
 def begin(session: IssuedSession) -> None:

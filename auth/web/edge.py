@@ -49,7 +49,7 @@ _NAMES_OF_HEADERS = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%
 _LONGEST_NAMES = 1024
 _EXPOSED_HEADERS = (
     "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
-    f"Retry-After, X-Request-Id, X-Total-Count, Link, {dialect.VERSION_HEADER}"
+    f"Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count, Link, {dialect.VERSION_HEADER}"
 )
 # This header of a response hides it from other origins.
 _RESOURCE_POLICY = "Cross-Origin-Resource-Policy"

@@ -8,7 +8,14 @@ from tests.support.cases import cases
 ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
 ALLOWED |= {"x-client-info", "x-supabase-api-version"}
 EXPOSED = {f"x-ratelimit-{name}" for name in ("limit", "remaining", "reset")}
-EXPOSED |= {"retry-after", "x-request-id", "x-total-count", "link", "x-supabase-api-version"}
+EXPOSED |= {
+    "retry-after",
+    "www-authenticate",
+    "x-request-id",
+    "x-total-count",
+    "link",
+    "x-supabase-api-version",
+}
 APP, EVIL, MACHINE = "https://app.example.com", "https://evil.example", "http://localhost:3000"
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 

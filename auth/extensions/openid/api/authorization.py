@@ -73,7 +73,11 @@ def _notes_refusals(view: View) -> View:
 # Any frame may ask for no page: without a session, nothing is written.
 @blueprint.get("/oauth/authorize")
 @answers_frames
-@limited("request_authorization", unless=lambda: request.args.getlist("prompt") == ["none"])
+@limited(
+    "request_authorization",
+    key=browser_sessions.counted,
+    unless=lambda: request.args.getlist("prompt") == ["none"],
+)
 @audited("application_refused")
 @refuses_by_page
 @_notes_refusals
@@ -154,7 +158,7 @@ def _ask(asked: Asked, client: "queries.SelectClient", oauth_request: Authorizat
 
 @blueprint.post("/oauth/authorize")
 @takes_foreign_forms
-@limited("request_authorization")
+@limited("request_authorization", key=browser_sessions.counted)
 @refuses_by_page
 @_notes_refusals
 def begin_authorization_by_form() -> Response:
@@ -190,7 +194,7 @@ def logout_by_form() -> Response:
 
 
 @blueprint.get("/oauth/continue")
-@limited("continue_authorization")
+@limited("continue_authorization", key=browser_sessions.counted)
 @refuses_by_page
 def continue_authorization() -> Response:
     """Give the code of an approved request to the application, in the browser that began it."""

@@ -13,7 +13,7 @@ from auth.html import browser_sessions, form_schemas
 from auth.html.page import chosen_language, page, redirect_to_own
 from auth.html.problems import Problem, form
 from auth.html.redirects import Destination
-from auth.web import Level, g, guard
+from auth.web import Level
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -22,11 +22,6 @@ from auth.web.input import read_form
 from sql import queries
 
 blueprint = Blueprint("consent", __name__)
-
-
-def counted_browser() -> str:
-    """Return the key of this browser's limits: its user on this network, or else the network."""
-    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
 
 
 @blueprint.get("/oauth/consent")
@@ -92,7 +87,7 @@ def account_name(session: browser_sessions.BrowserSession | None) -> str:
 
 
 @blueprint.post("/oauth/consent")
-@form("decide_authorization", shown=_page, key=counted_browser)
+@form("decide_authorization", shown=_page, key=browser_sessions.counted)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     decision = read_form(form_schemas.ConsentForm)

@@ -10,7 +10,7 @@ from auth.core.text import names, user_agents
 from auth.extensions.openid import consent, device_requests, memberships
 from auth.extensions.openid.device_codes import shown_code
 from auth.extensions.openid.pages import choice
-from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
+from auth.extensions.openid.pages.consent import account_name, lasts
 from auth.flows.sign_in.reauthentication import proof_needed
 from auth.html import browser_sessions, form_schemas, forms
 from auth.html.page import ago, chosen_language, page, redirect_to_own
@@ -45,7 +45,7 @@ def _code_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/device")
-@form("enter_user_code", shown=_code_page, key=counted_browser)
+@form("enter_user_code", shown=_code_page, key=browser_sessions.counted)
 @audited("verification_refused")
 def submit_code() -> Response:
     """Bind the device's request to this browser's session."""
@@ -104,7 +104,7 @@ def _device_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/device/consent")
-@form("decide_device", shown=_device_page, key=counted_browser)
+@form("decide_device", shown=_device_page, key=browser_sessions.counted)
 @audited("application_refused")
 def submit_decision() -> Response:
     """Record the user's decision, and show it."""
