@@ -184,13 +184,16 @@ CREATE TABLE oauth_clients (
 CREATE INDEX oauth_clients_created_at ON oauth_clients (created_at, id);
 CREATE INDEX oauth_clients_organization_id ON oauth_clients (organization_id) WHERE organization_id IS NOT NULL;
 
--- The scopes that a user allows an application. The sessions of a grant go with it.
+-- The scopes that a user allows an application, and the redirect URIs: the one that the page of consent showed, and those
+-- on its host that the client had at that time. They are null in a grant that a node of 0.7.x wrote, whose user is
+-- asked again. The sessions of a grant go with it.
 CREATE TABLE oauth_grants (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   client_id   uuid NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
   scopes      text[] NOT NULL,
   granted_at  timestamptz NOT NULL DEFAULT now(),
+  redirect_uris text[],
   CONSTRAINT oauth_grants_user_id_client_id_key UNIQUE (user_id, client_id)
 );
 CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
@@ -463,6 +466,7 @@ CREATE TABLE oauth_requests (
   polled_at       timestamptz,
   decision        text,
   organization_id uuid,
+  client_redirect_uris text[],
   CONSTRAINT oauth_requests_way_check CHECK (
     CASE WHEN user_code_mac IS NULL
          THEN id_hash IS NOT NULL AND browser_hash IS NOT NULL AND redirect_uri IS NOT NULL

@@ -1,8 +1,8 @@
--- name: write_grant(user_id uuid, client_id uuid, scopes text[], acted_at timestamptz)
-INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)
-VALUES (:user_id, :client_id, :scopes, :acted_at)
+-- name: write_grant(user_id uuid, client_id uuid, scopes text[], redirect_uris text[], acted_at timestamptz)
+INSERT INTO oauth_grants (user_id, client_id, scopes, redirect_uris, granted_at)
+VALUES (:user_id, :client_id, :scopes, :redirect_uris, :acted_at)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
-   SET scopes = excluded.scopes, granted_at = excluded.granted_at;
+   SET scopes = excluded.scopes, redirect_uris = excluded.redirect_uris, granted_at = excluded.granted_at;
 
 -- name: select_grant(user_id uuid, client_id uuid) -> row?
 SELECT id::text FROM oauth_grants WHERE user_id = :user_id AND client_id = :client_id;

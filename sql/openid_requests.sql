@@ -4,15 +4,16 @@
 --                            lifetime integer)
 -- Inserts nothing if the client is deleted. Locks the client first, as acts do.
 WITH client AS (
-  SELECT c.id FROM oauth_clients AS c WHERE c.id = :client_id FOR KEY SHARE
+  SELECT c.id, c.redirect_uris FROM oauth_clients AS c WHERE c.id = :client_id FOR KEY SHARE
 ), hinted AS (
   SELECT u.id FROM users AS u WHERE u.id = :hinted_id AND EXISTS (SELECT FROM client) FOR KEY SHARE OF u
 )
 INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, state, scopes, resource, nonce,
-                            code_challenge, prompts, max_age, login_hint, user_id, expires_at)
+                            code_challenge, prompts, max_age, login_hint, user_id, expires_at,
+                            client_redirect_uris)
 SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :resource, :nonce,
        :code_challenge, :prompts, :max_age, :login_hint,
-       (SELECT hinted.id FROM hinted), now() + make_interval(secs => :lifetime)
+       (SELECT hinted.id FROM hinted), now() + make_interval(secs => :lifetime), client.redirect_uris
   FROM client;
 
 -- name: take_oauth_request(id_hash bytea)
@@ -27,12 +28,13 @@ RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challeng
 SELECT r.id, r.client_id FROM oauth_requests AS r WHERE r.id_hash = :id_hash;
 
 -- name: select_oauth_request(id_hash bytea, user_id uuid, with_organizations boolean)
---   -> row? (state?, resource?, max_age?, login_hint?, user_id?, grant_scopes?, granted_at?)
+--   -> row? (state?, resource?, max_age?, login_hint?, user_id?, grant_scopes?, granted_at?,
+--     grant_redirect_uris?, client_redirect_uris?)
 -- A browser's request, the user's grant to its client, and the user's memberships. `opened_scopes` are the
 -- scopes that the grant's sessions, even ended ones, have for the resource since the client last changed.
 SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.max_age,
-       r.login_hint, r.user_id, r.approval_hash IS NULL AS is_pending, r.created_at, r.expires_at,
-       g.scopes AS grant_scopes, g.granted_at,
+       r.login_hint, r.user_id, r.client_redirect_uris, r.approval_hash IS NULL AS is_pending, r.created_at, r.expires_at,
+       g.scopes AS grant_scopes, g.granted_at, g.redirect_uris AS grant_redirect_uris,
        ARRAY(SELECT unnest(opened.scopes)
                FROM sessions AS opened
               WHERE opened.grant_id = g.id AND opened.resource = r.resource

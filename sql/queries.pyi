@@ -1693,11 +1693,14 @@ class SelectDeviceRequest(NamedTuple):
     code_expires_at: datetime
     scopes: list[str]
     resource: str | None
+    redirect_uri: str | None
+    client_redirect_uris: list[str] | None
     ip: str | None
     user_agent: str | None
     asked_at: str
     grant_scopes: list[str] | None
     granted_at: datetime | None
+    grant_redirect_uris: list[str] | None
     opened_scopes: list[str]
     memberships: str
     now: datetime
@@ -1706,7 +1709,7 @@ def select_device_request(on: Runner, /, *, id: str | None) -> SelectDeviceReque
 
 def decide_device_request(on: Runner, /, *, id: str | None, decision: str | None, organization_id: str | None) -> int: ...
 
-def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> int: ...
+def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None, redirect_uris: Sequence[str | None] | None) -> int: ...
 
 class SelectGrant(NamedTuple):
     id: str
@@ -1799,11 +1802,13 @@ class SelectOauthRequest(NamedTuple):
     max_age: int | None
     login_hint: str | None
     user_id: str | None
+    client_redirect_uris: list[str] | None
     is_pending: bool
     created_at: datetime
     expires_at: datetime
     grant_scopes: list[str] | None
     granted_at: datetime | None
+    grant_redirect_uris: list[str] | None
     opened_scopes: list[str]
     memberships: str
     now: datetime

@@ -72,12 +72,13 @@ class Request:
 class Grant:
     """What a user has allowed a client.
 
-    `opened_scopes` are the scopes of its sessions for the request's resource, even of ended ones, since the
-    client last changed.
+    `has_redirect_uri` is whether that was for the request's redirect URI, too. `opened_scopes` are the scopes
+    of its sessions for the request's resource, even of ended ones, since the client last changed.
     """
 
     scopes: tuple[str, ...]
     granted_at: datetime
+    has_redirect_uri: bool = True
     opened_scopes: frozenset[str] = frozenset()
 
 
@@ -194,9 +195,12 @@ def is_fresh_for(
 def covers(grant: Grant | None, request: Request, client: Asking) -> bool:
     """Whether a user has allowed what a request asks for.
 
-    Resources of a client that no administrator created are allowed one by one.
+    Resources of a client that no administrator created are allowed one by one. A redirect URI that the client
+    got later could be that of a stranger.
     """
-    if grant is None or not set(request.scopes) <= set(grant.scopes) or _is_outdated(grant, client):
+    if grant is None or not set(request.scopes) <= set(grant.scopes) or is_outdated(grant, client):
+        return False
+    if not grant.has_redirect_uri:
         return False
     if request.resource is None or not client.is_dynamic:
         return True
@@ -205,11 +209,11 @@ def covers(grant: Grant | None, request: Request, client: Asking) -> bool:
 
 def scopes_after(grant: Grant | None, scopes: Sequence[str], client: Asking) -> list[str]:
     """The scopes of a grant once its user has allowed further ones: its sessions keep theirs."""
-    kept = () if grant is None or _is_outdated(grant, client) else grant.scopes
+    kept = () if grant is None or is_outdated(grant, client) else grant.scopes
     return list(dict.fromkeys([*kept, *scopes]))
 
 
-def _is_outdated(grant: Grant, client: Asking) -> bool:
+def is_outdated(grant: Grant, client: Asking) -> bool:
     """A changed document is another application, without a consent of the user."""
     return client.has_document and grant.granted_at < client.updated_at
 

@@ -186,6 +186,13 @@ def test_session_is_fresh_for_a_request(sentence, request_, user, session, is_fr
         ("A document that changed is another application.", OUTDATED, REQUEST, DOCUMENT, False),
         ("Not one that is as old as the grant.", GRANT, REQUEST, DOCUMENT, True),
         ("What an administrator changes stays the application.", OUTDATED, REQUEST, SITE, True),
+        (
+            "A redirect URI that came later asks.",
+            replace(GRANT, has_redirect_uri=False),
+            REQUEST,
+            SITE,
+            False,
+        ),
         ("Its resources are allowed with it.", GRANT, API_REQUEST, SITE, True),
         ("Those of a client that registered itself one by one.", GRANT, API_REQUEST, REGISTERED, False),
         (

@@ -105,8 +105,9 @@ def grant(
 ) -> str:
     """Insert a grant of some age, or replace its scopes, and return its id."""
     statement = """
-        INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)
-        VALUES (%(user)s, %(client)s, %(scopes)s, now() - %(age)s::interval)
+        INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at, redirect_uris)
+        SELECT %(user)s, c.id, %(scopes)s, now() - %(age)s::interval, c.redirect_uris
+          FROM oauth_clients AS c WHERE c.id = %(client)s
         ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE SET scopes = excluded.scopes
         RETURNING id::text
     """

@@ -222,15 +222,22 @@ def _check_trust(
     for name in ("skip_consent", "introspects_sessions"):
         if client[name] and not (before and getattr(before, name)):
             raise ApiError("insufficient_permissions", f"{name}: must be false")
+    acts_now = "client_credentials" in client["grant_types"]
+    if acts_now and not (before and "client_credentials" in before.grant_types):
+        raise _must_not_act()
     if before and before.is_blocked and not client["is_blocked"]:
         raise ApiError("insufficient_permissions", "is_blocked: must be as before")
+
+
+def _must_not_act() -> ApiError:
+    return ApiError("insufficient_permissions", "grant_types: must not have client_credentials")
 
 
 def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queries.SelectClient") -> None:
     """Refuse an administrative key that gives a client more of users who are not asked.
 
-    A client with `skip_consent` asks nobody. Users who have allowed another one are not asked again for a new
-    redirect URI or resource.
+    A client with `skip_consent` asks nobody. Users who have allowed another one trust its name when a new
+    redirect URI asks again, and are not asked again for a new resource.
     """
     if not asked.is_key:
         return
@@ -272,6 +279,9 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
         if asked.is_key and before.introspects_sessions:
             # The holder of the secret could introspect tokens, which needs a scope of its own.
             raise ApiError("insufficient_permissions", "introspects_sessions: must be false")
+        if asked.is_key and "client_credentials" in before.grant_types:
+            # The holder of the secret could call APIs as the client.
+            raise _must_not_act()
         secret = one_time.new_token()
         queries.replace_client_secret(
             act,

@@ -187,9 +187,11 @@ def asking_of(row: "queries.SelectClient") -> consent.Asking:
 def _grant_of(row: RequestRow) -> consent.Grant | None:
     if row.grant_scopes is None or row.granted_at is None:
         return None
+    allowed, redirect_uri = row.grant_redirect_uris or (), row.redirect_uri
     return consent.Grant(
         scopes=tuple(row.grant_scopes),
         granted_at=row.granted_at,
+        has_redirect_uri=redirect_uri is None or any(uris.matches(each, redirect_uri) for each in allowed),
         opened_scopes=frozenset(row.opened_scopes),
     )
 
@@ -215,18 +217,38 @@ def add_grant(
     asked: Asked, act: acts.Act, person: PersonFacts, row: RequestRow, client: "queries.SelectClient"
 ) -> None:
     """Let a client have what its request asks for."""
-    grant = _grant_of(row)
-    scopes = consent.scopes_after(grant, row.scopes, asking_of(client))
-    grants.add(asked, act, person, client, scopes, row, is_first=grant is None)
+    grant, asking = _grant_of(row), asking_of(client)
+    scopes = consent.scopes_after(grant, row.scopes, asking)
+    kept = row.grant_redirect_uris or () if grant and not consent.is_outdated(grant, asking) else ()
+    redirect_uris = [uri for uri in client.redirect_uris if uri in kept or uri in _shown_uris(row)]
+    grants.add(asked, act, person, client, scopes, redirect_uris, row, is_first=grant is None)
+
+
+def _shown_uris(row: RequestRow) -> list[str]:
+    """Return the redirect URIs that the page of a request is about: those on the host that it shows.
+
+    The client had them when the request began, so none was added while the page was open. A device has none.
+    """
+    redirect_uri, had = row.redirect_uri, row.client_redirect_uris
+    if redirect_uri is None:
+        return []
+    return [uri for uri in had or [redirect_uri] if uris.shares_host(uri, redirect_uri)]
 
 
 def approve(
-    asked: Asked, act: acts.Act, person: PersonFacts, authorization: Authorization, organization: str | None
+    asked: Asked,
+    act: acts.Act,
+    person: PersonFacts,
+    authorization: Authorization,
+    organization: str | None,
+    *,
+    is_agreed: bool,
 ) -> str:
-    """Approve a request for the caller, and return the secret for the code."""
+    """Approve a request for the caller, who has agreed if a page asked, and return the secret for the code."""
     row, client, _ = authorization
     offer = memberships.offer_of(*authorization, organization)
-    if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
+    is_new = is_agreed and not set(_shown_uris(row)) <= set(row.grant_redirect_uris or ())
+    if is_new or not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
         add_grant(asked, act, person, row, client)
     approval = one_time.new_token()
     queries.approve_oauth_request(
@@ -255,7 +277,7 @@ def approve_in_browser(
         missing = obstacle(asked, authorization, organization)
         if missing and missing not in removed:
             return None, missing
-        approval = approve(asked, act, person, authorization, organization)
+        approval = approve(asked, act, person, authorization, organization, is_agreed=missing is not None)
         return give_code(asked, act, authorization_id, approval, browser), None
 
 

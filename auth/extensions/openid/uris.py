@@ -76,6 +76,12 @@ def matches(registered: str, uri: str) -> bool:
     return portless is not None and portless == _without_port(registered)
 
 
+def shares_host(uri: str, other: str) -> bool:
+    """Whether redirect URIs lead to the same program: that of a host, or of an application's own scheme."""
+    parts, others = urlsplit(_without_port(uri) or uri), urlsplit(_without_port(other) or other)
+    return (parts.scheme, parts.netloc.lower()) == (others.scheme, others.netloc.lower())
+
+
 def is_native(uri: str) -> bool:
     """Whether a redirect URI opens an application on the device. Any program may register for such a URI."""
     parts = urlsplit(uri)

@@ -29,12 +29,14 @@ def add(
     person: PersonFacts,
     client: "queries.SelectClient",
     scopes: Sequence[str],
+    redirect_uris: Sequence[str],
     request: "queries.SelectOauthRequest | queries.SelectDeviceRequest",
     *,
     is_first: bool,
 ) -> None:
-    """Give a client's grant these scopes by a request, in the session of the locked caller."""
-    queries.write_grant(act, user_id=person.id, client_id=client.id, scopes=scopes)
+    """Give a client's grant these scopes and redirect URIs by a request, in the locked caller's session."""
+    of_grant = {"scopes": scopes, "redirect_uris": redirect_uris}
+    queries.write_grant(act, user_id=person.id, client_id=client.id, **of_grant)
     if is_first:
         # A stranger may have chosen the name of a dynamic client.
         name = None if client.is_dynamic else client.name

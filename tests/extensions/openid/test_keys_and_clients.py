@@ -7,6 +7,7 @@ import pytest
 from auth.web.context import EXTENSION
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import assert_error
+from tests.support.openid import Client, make_client
 from tests.support.openid_flow import Application, make_application
 from tests.support.pages import Visitor
 
@@ -106,3 +107,35 @@ def test_service_role_key_moves_an_application_that_users_have_allowed(client, d
     path = f"/admin/oauth/clients/{application.client.id}"
     response = client.put(path, json={"redirect_uris": [FOREIGN]}, headers=service_role)
     assert response.status_code == 200
+
+
+def test_key_gets_no_secret_of_an_application_that_acts_on_its_own(client, database, parts, service_role):
+    """Its holder would call the APIs of that application in its name."""
+    service = make_client(database, grant_types=["client_credentials"], scopes=["pay"], resources=[PAYMENTS])
+    path, key = f"/admin/oauth/clients/{service.id}", make_admin_key(parts, "clients")
+    before = database.everything("oauth_clients")
+    for body in ({}, {"overlap": True}):
+        answer = client.post(f"{path}/regenerate_secret", json=body, headers=key.headers)
+        details = "grant_types: must not have client_credentials"
+        assert_error(answer, 403, "insufficient_permissions", details=details)
+    assert database.everything("oauth_clients") == before
+    form = {"grant_type": "client_credentials", "resource": PAYMENTS}
+    assert service.post(client, "/oauth/token", **form).status_code == 200
+    replaced = client.post(f"{path}/regenerate_secret", json={}, headers=service_role).json["client_secret"]
+    assert Client(service.id, replaced).post(client, "/oauth/token", **form).status_code == 200
+
+
+def test_key_makes_no_application_that_acts_on_its_own(client, database, parts, change):
+    key = make_admin_key(parts, "clients", name="another")
+    acting = ["authorization_code", "client_credentials"]
+    details = "grant_types: must not have client_credentials"
+    body = {"redirect_uris": [FOREIGN], "grant_types": acting, "scopes": ["pay"], "resources": [PAYMENTS]}
+    answer = client.post("/admin/oauth/clients", json=body, headers=key.headers)
+    assert_error(answer, 403, "insufficient_permissions", details=details)
+    assert database.count("oauth_clients") == 0
+    wiki = make_application(client, database, name="Wiki")
+    assert_error(change(wiki, grant_types=acting), 403, "insufficient_permissions", details=details)
+    # One that an operator made keeps it.
+    service = make_application(client, database, name="Service", grant_types=acting)
+    assert change(service, client_name="Payments").status_code == 200
+    assert change(service, grant_types=["authorization_code"]).status_code == 200

@@ -281,7 +281,8 @@ def _next_url(
         return consent.deny(asked, act, authorization)
     if missing and missing not in removed:
         return None
-    approval = consent.approve(asked, act, person, authorization, organization)
+    is_agreed = missing is not None
+    approval = consent.approve(asked, act, person, authorization, organization, is_agreed=is_agreed)
     query = {"authorization_id": authorization_id, "approval": approval}
     return own_url(asked.settings, "oauth/continue", query)
 
