@@ -37,7 +37,7 @@ SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.r
        g.scopes AS grant_scopes, g.granted_at, g.redirect_uris AS grant_redirect_uris,
        ARRAY(SELECT unnest(opened.scopes)
                FROM sessions AS opened
-              WHERE opened.grant_id = g.id AND opened.resource = r.resource
+              WHERE opened.grant_id = g.id AND with_path(opened.resource) = with_path(r.resource)
                 AND opened.created_at >= c.updated_at) AS opened_scopes,
        memberships.member AS memberships, clock_timestamp() AS now
   FROM oauth_requests AS r

@@ -10,6 +10,7 @@ SELECT r.user_id FROM oauth_requests AS r WHERE r.code_hash = :code_hash AND r.u
 -- Run it with the owner locked, so that a second use sees the session of the first.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.user_id, r.session_id,
        r.opened_session_id, r.decision, r.code_expires_at, r.user_code_mac IS NOT NULL AS is_of_device,
+       r.scopes, c.id AS client_id, c.grant_types, c.scopes AS client_scopes,
        g.id AS grant_id, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
        c.organization_id, r.organization_id AS for_organization_id, memberships.member AS memberships,
        clock_timestamp() AS now

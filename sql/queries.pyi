@@ -1333,6 +1333,7 @@ class LockClientSession(NamedTuple):
     token_lifetime: int | None
     id_token_signed_response_alg: str
     grant_types: list[str]
+    client_scopes: list[str]
     refreshes_tokens: bool
     token_endpoint_auth_method: str
     accepts_either_method: bool
@@ -1850,6 +1851,10 @@ class SelectOauthCode(NamedTuple):
     decision: str | None
     code_expires_at: datetime
     is_of_device: bool
+    scopes: list[str]
+    client_id: str
+    grant_types: list[str]
+    client_scopes: list[str]
     grant_id: str | None
     allowed_roles: list[str]
     resources: list[str]

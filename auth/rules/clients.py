@@ -1,11 +1,15 @@
 """Applications (OAuth clients): which users they admit, and whether credentials are a client's."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from auth.rules.users import UserOfToken, is_anonymous
+
+# A scheme and an authority without a path; `with_path` in sql/functions/openid.sql is the same.
+_EMPTY_PATH = re.compile(r"^([a-z][a-z0-9+.-]*://[^/?]+)(\?|$)")
 
 
 class UserOfClient(UserOfToken, Protocol):
@@ -41,12 +45,28 @@ def may_use(
     """
     if is_anonymous(user) or client.is_blocked or lacks_membership(client, memberships):
         return False
-    if resource is not None and not client.is_dynamic and resource not in client.resources:
+    if resource is not None and not client.is_dynamic and spelled_in(client.resources, resource) is None:
         return False
     listed = user.app_metadata.get("roles")
     others = listed if isinstance(listed, list) else []
     roles = {user.role, *(role for role in others if isinstance(role, str))}
     return not client.allowed_roles or not client.allowed_roles.isdisjoint(roles)
+
+
+def is_same_resource(resource: str, other: str) -> bool:
+    """Whether two URIs are the same: an empty path is "/" (RFC 3986, section 6.2.3)."""
+    return _with_path(resource) == _with_path(other)
+
+
+def spelled_in(resources: Collection[str], resource: str) -> str | None:
+    """A resource as it is spelled among some, or None if it is not there."""
+    if resource in resources:
+        return resource
+    return next((each for each in resources if is_same_resource(each, resource)), None)
+
+
+def _with_path(uri: str) -> str:
+    return _EMPTY_PATH.sub(r"\1/\2", uri)
 
 
 def lacks_membership(client: Client, memberships: Collection[str]) -> bool:

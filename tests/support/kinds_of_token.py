@@ -44,7 +44,7 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
         database,
         name="Other",
         grant_types=[*GRANT_TYPES, "client_credentials"],
-        scopes=["read"],
+        scopes=["read", *_ALL_SCOPES.split()],
         resources=[RESOURCE],
     )
 

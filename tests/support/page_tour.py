@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlencode
 
-from auth.extensions.openid.authorization_requests import SCOPES
+from auth.extensions.openid.memberships import OF_USERS
 from tests.support import factors, passkeys, security_keys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
@@ -469,7 +469,7 @@ def consenting(page_client: PageClient) -> None:
     """An application asks for everything."""
     page_client.person()
     client_id = insert_client(page_client.rows, page_client.application, name="Grafana", is_dynamic=True)
-    parameters = {"redirect_uri": page_client.application, "scope": " ".join(SCOPES), "login_hint": ALICE}
+    parameters = {"redirect_uri": page_client.application, "scope": " ".join(OF_USERS), "login_hint": ALICE}
     page_client.visit(authorize_path(client_id, **parameters))
     page_client.shows("sign-in, for an application", "Sign in to Acme")
     page_client.press("sign-in", password=PASSWORD)

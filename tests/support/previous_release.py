@@ -20,6 +20,7 @@ RELEASES = {"0.7.0": "b984b3f0", "0.7.1": "f9521b44"}
 NAME, COMMIT = next(iter(RELEASES.items()))
 # Functions whose new text their nodes must run, too, and why.
 CHANGED = {
+    "admits": "a session for a resource whose spelling has changed has not lost access",
     "caller_facts": "a session of a term that is over has ended",
     "is_live": "a session or API key of a term that is over has ended",
     "record_acts_at": "the user who signs up, links an identity or joins is the actor of that",

@@ -108,6 +108,7 @@ class Settings:
     oauth_redirect_schemes: tuple[str, ...] = kinds.list_of(
         ("cursor", "vscode", "vscode-insiders", "windsurf"), validators.redirect_scheme
     )
+    oauth_api_scopes: Mapping[str, tuple[str, ...]] = kinds.api_scopes()
     api_keys: bool = kinds.flag(False)
     sso: bool = kinds.flag(False)
     sso_public_domains: frozenset[str] = kinds.domains()

@@ -8,6 +8,7 @@ from auth.core.settings import Settings
 from auth.core.tokens import client_ids
 from auth.extensions.openid import uris
 from auth.extensions.openid.oauth_errors import OAuthError
+from auth.rules.clients import spelled_in
 from auth.web.context import Latchkey
 from sql import queries
 
@@ -28,7 +29,8 @@ def check(parts: Latchkey, resource: str) -> None:
     if id and queries.select_client(parts.db, id=id):
         raise uris.InvalidUri("it must not be a client's id")
     is_of_service = parse_pattern(f"{settings.base_url}/**").allows(uris.split(resource))
-    if is_of_service or resource in (settings.jwt_issuer, of_userinfo(settings), settings.jwt_audience):
+    ours = (settings.jwt_issuer, of_userinfo(settings), settings.jwt_audience)
+    if is_of_service or spelled_in(ours, resource):
         raise uris.InvalidUri("it must not be this service, its issuer or AUTH_JWT_AUDIENCE")
 
 
@@ -39,5 +41,6 @@ def of_token(parts: Latchkey, resource: str | None) -> str:
     try:
         check(parts, resource)
     except uris.InvalidUri as error:
-        raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
+        description = f"resource is not valid: {error}"
+        raise OAuthError("invalid_target", description, sent={"resource": resource}) from None
     return resource

@@ -10,7 +10,7 @@ from auth.core.net.redirects import with_query
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.extensions.openid import audience, client_object, memberships, uris
+from auth.extensions.openid import bounds, client_object, uris
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.web import fields, schemas
 from auth.web.asked import Asked
@@ -20,7 +20,6 @@ from sql import queries
 
 # The cookie that a request is bound to.
 COOKIE = "latchkey_authorize"
-SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 PROMPTS = ("none", "login", "consent", "select_account")
 
 # Without these two, no redirect is allowed.
@@ -86,7 +85,7 @@ def log_unregistered(client: "queries.SelectClient", name: str, option: str, uri
     problem = f"{name}: must be one that the client has registered"
     # The query may contain a secret.
     path = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
-    remedy = update_of(client, f"{option} URI, which replaces all: repeat it for each")
+    remedy = bounds.Bounds.of(client).update(f"{option} URI, which replaces all: repeat it for each")
     log_refusal(client.id, problem, remedy, **{name: path})
     return problem
 
@@ -102,6 +101,12 @@ def refusal(client_id: str, problem: str, remedy: str | None = None) -> RequestR
     """Log why a request is refused that must not redirect, and return the error."""
     log_refusal(client_id, problem, remedy)
     return RequestRefused(client_id, problem, "authorize.oauth_client_not_found")
+
+
+def log_error(client_id: str | None, error: OAuthError) -> None:
+    """Log why an endpoint refuses a client, with what it has sent."""
+    sent = {name: value[:_MOST_LOGGED] for name, value in error.sent.items()}
+    log_refusal(client_id or "unknown", error.description, error.remedy, **sent)
 
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **fields: str) -> None:
@@ -124,12 +129,10 @@ def check(
         raise OAuthError("unsupported_response_type", "response_type must be code")
     if parameters.get("response_mode", "query") != "query":
         raise OAuthError("invalid_request", "response_mode must be query")
-    if "authorization_code" not in client.grant_types:
-        remedy = update_of(client, "--grant authorization_code --grant refresh_token")
-        description = "the client is not registered for authorization_code"
-        raise OAuthError("unauthorized_client", description, remedy=remedy)
-    code_challenge, scopes = _challenge(client, parameters), scopes_asked(asked, client, parameters)
-    resource = resource_asked(asked, client, parameters.get("resource"))
+    of_client = bounds.Bounds.of(client)
+    bounds.require(of_client, "authorization_code")
+    code_challenge = _challenge(client, parameters)
+    scopes, resource = bounds.asked(asked.parts, of_client, parameters)
     prompts, max_age = parameters.get("prompt", "").split(), parameters.get("max_age")
     if "none" in prompts and len(prompts) > 1:
         raise OAuthError("invalid_request", "prompt=none excludes other values")
@@ -179,28 +182,6 @@ def answer(settings: Settings, redirect_uri: str, state: str | None, **members: 
     return with_query(redirect_uri, members | echo | {"iss": settings.jwt_issuer})
 
 
-def update_of(client: "queries.SelectClient", options: str) -> str:
-    """Return the command that changes a client, for the log."""
-    return f"latchkey clients update {client.id} {options}"
-
-
-def scopes_asked(asked: Asked, client: "queries.SelectClient", parameters: Mapping[str, str]) -> list[str]:
-    """Return the scopes of a request that the client may have. Raises `OAuthError` without any."""
-    requested = parameters.get("scope", "email").split(" ")
-    offered = (*SCOPES, *memberships.scopes(asked.settings))
-    allowed = [scope for scope in offered if scope in (client.scopes or offered)]
-    named = memberships.named(asked.settings, requested, client.scopes)
-    replaced = [memberships.ONE] if named else []
-    scopes = [scope for scope in allowed if scope in requested and scope not in replaced] + named
-    if not scopes:
-        remedy = update_of(client, "--scope SCOPE, which replaces all: repeat it for each")
-        description = f"scope must include one of {' '.join(allowed)}".rstrip()
-        if not allowed:
-            description = "none of the client's scopes is about a user"
-        raise OAuthError("invalid_scope", description, remedy=remedy if client.scopes else None)
-    return scopes
-
-
 def _challenge(client: "queries.SelectClient", parameters: Mapping[str, str]) -> str | None:
     challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
     if challenge is None and method is None and not client.require_pkce:
@@ -211,7 +192,7 @@ def _challenge(client: "queries.SelectClient", parameters: Mapping[str, str]) ->
     if challenge is None:
         remedy = "turn on PKCE with S256 in the application"
         if client.secret_hash and not client.is_dynamic:
-            remedy += f", or: {update_of(client, '--no-pkce')}"
+            remedy += f", or: {bounds.Bounds.of(client).update('--no-pkce')}"
         raise OAuthError("invalid_request", "code_challenge is required (RFC 7636)", remedy=remedy)
     if (method or "plain").upper() != "S256":
         remedy = "set code_challenge_method to S256 in the application"
@@ -219,18 +200,6 @@ def _challenge(client: "queries.SelectClient", parameters: Mapping[str, str]) ->
     if not _CHALLENGE.fullmatch(challenge):
         raise OAuthError("invalid_request", "code_challenge must have 43 characters of base64url")
     return challenge
-
-
-def resource_asked(asked: Asked, client: "queries.SelectClient", resource: str | None) -> str | None:
-    """Return the resource of a request. Raises `OAuthError` if the client may not use it."""
-    if resource is None:
-        return None
-    audience.of_token(asked.parts, resource)
-    # The page shows the resource for a client that registered itself. Other clients may skip consent.
-    if resource not in client.resources and not client.is_dynamic:
-        remedy = update_of(client, "--resource URI, which replaces all: repeat it for each")
-        raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy)
-    return resource
 
 
 def _hinted(asked: Asked, client: "queries.SelectClient", id_token: str | None) -> str | None:

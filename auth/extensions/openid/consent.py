@@ -244,7 +244,7 @@ def approve(
     *,
     is_agreed: bool,
 ) -> str:
-    """Approve a request for the caller, who has agreed if a page asked, and return the secret for the code."""
+    """Approve a request for the caller, who agreed if a page asked, and return the secret for the code."""
     row, client, _ = authorization
     offer = memberships.offer_of(*authorization, organization)
     is_new = is_agreed and not set(_shown_uris(row)) <= set(row.grant_redirect_uris or ())

@@ -9,10 +9,10 @@ from auth.core import constants
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.core.tokens.one_time import USER_CODE_LENGTH, USER_CODE_LETTERS
+from auth.extensions.openid import bounds
 from auth.extensions.openid.authentication import SentCredentials, authenticate
-from auth.extensions.openid.authorization_requests import log_refusal, resource_asked, scopes_asked, update_of
 from auth.extensions.openid.clients import DEVICE_CODE
-from auth.extensions.openid.exchange import check_resource, member, require, spend
+from auth.extensions.openid.exchange import member, spend
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
 from auth.rules import devices
@@ -34,18 +34,12 @@ _REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_ex
 def begin(asked: Asked, body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Make the codes of a device (RFC 8628, section 3.2). Raises `OAuthError`."""
     client = authenticate(asked.parts, credentials)
-    try:
-        if DEVICE_CODE not in client.grant_types:
-            remedy = update_of(client, f"--grant {DEVICE_CODE}, which replaces all: repeat it for each")
-            description = f"the client is not registered for {DEVICE_CODE}"
-            raise OAuthError("unauthorized_client", description, remedy=remedy)
-        if not asked.settings.pages:
-            raise OAuthError("server_error", "the service has no page for the code: see AUTH_PAGES")
-        scopes = scopes_asked(asked, client, body)
-        resource = resource_asked(asked, client, body.get("resource"))
-    except OAuthError as error:
-        log_refusal(client.id, error.description, error.remedy)
-        raise
+    of_client = bounds.Bounds.of(client)
+    bounds.require(of_client, DEVICE_CODE)
+    if not asked.settings.pages:
+        description = "the service has no page for the code: see AUTH_PAGES"
+        raise OAuthError("server_error", description, remedy="set AUTH_PAGES to true")
+    scopes, resource = bounds.asked(asked.parts, of_client, body)
     device_code = one_time.new_token()
     user_code = "".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH))
     queries.insert_device_request(
@@ -81,7 +75,7 @@ def redeem(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) 
     A refusal is recorded in the history of the user who has entered the code.
     """
     client = authenticate(asked.parts, credentials)
-    require(client, DEVICE_CODE)
+    bounds.require(bounds.Bounds.of(client), DEVICE_CODE)
     device_code = member(body, "device_code")
     code_hash = one_time.hash_token(device_code)
     request = queries.find_device_code(asked.db, code_hash=code_hash, client_id=client.id)
@@ -91,7 +85,7 @@ def redeem(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) 
     try:
         if state != "approved":
             raise OAuthError(state, _ANSWERS[state])
-        return spend(asked, device_code, client, lambda request: check_resource(asked, request, body))
+        return spend(asked, device_code, client, body)
     except OAuthError as error:
         if request.user_id:
             name = names.in_one_line(client.name) or client.id

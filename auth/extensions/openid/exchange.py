@@ -12,7 +12,7 @@ from auth.core.tokens import one_time
 from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
-from auth.extensions.openid import audience, claims, memberships
+from auth.extensions.openid import audience, bounds, claims, memberships
 from auth.extensions.openid.authentication import SentCredentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends, facts, organizations
@@ -38,16 +38,17 @@ _REFUSED_CODES: dict[consent.CodeRefusal, tuple[str, str]] = {
 def redeem(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
     client = authenticate(asked.parts, credentials)
-    require(client, "authorization_code")
+    bounds.require(bounds.Bounds.of(client), "authorization_code")
     code = member(body, "code")
-    return spend(asked, code, client, lambda request: _check_browser(asked, request, client, body))
+    return spend(asked, code, client, body, lambda request: _check_browser(request, client, body))
 
 
 def spend(
     asked: Asked,
     code: str,
     client: "queries.SelectClient",
-    check_request: "Callable[[queries.SelectOauthCode], None]",
+    body: Mapping[str, str],
+    check_request: "Callable[[queries.SelectOauthCode], object]" = bool,
 ) -> dict[str, Any]:
     """Open a session for a code of the client or of its device, and return its tokens."""
     # Load the keys first: if the database fails, the code is still valid.
@@ -62,10 +63,14 @@ def spend(
         if request is None:
             raise OAuthError("invalid_grant", _UNKNOWN_CODE)
         check_request(request)
+        of_client = bounds.Bounds.of_grant(request)
+        scopes, resource = bounds.granted(asked.settings, of_client, request, body)
+        # A resource may have become invalid: then the code is not spent.
+        audience.of_token(asked.parts, resource)
         row = _open_session(asked, act, request, client.id)
     if row is None:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    return _session_tokens(asked, row, row.scopes, request.nonce)
+    return _session_tokens(asked, row, scopes, resource, request.nonce)
 
 
 def _open_session(
@@ -117,15 +122,20 @@ def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials)
     except InvalidRefreshToken:
         authenticate(asked.parts, credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    requested, policy = _scopes(body), asked.parts.policy
+    policy = asked.parts.policy
     ids = {"session_id": token.session_id, "client_id": credentials.client_id}
     # Load the keys first: if the database fails, the refresh token is still valid.
     asked.parts.openid_keys.make_first()
     with acts.refresh(asked.db, queries.lock_client_session, **ids, **asked.device) as (act, row):
         if row is not None:
             check(credentials, row)
-            require(row, "refresh_token")
-            refusal = _refusal_of_refresh(row, token.counter, requested, policy)
+            of_client = bounds.Bounds.of_grant(row)
+            bounds.require(of_client, "refresh_token")
+            refusal = _refusal_of_access(row, policy)
+            if refusal is None:
+                requested = bounds.requested_scopes(body)
+                scopes, resource = bounds.granted(asked.settings, of_client, row, body, requested)
+                refusal = refusal_of_token(row, token.counter, policy.refresh_window)
             if refusal is None:
                 # The token of a public client always rotates (RFC 9700, section 4.14.2).
                 rotates = asked.settings.refresh_token_rotation or row.secret_hash is None
@@ -134,7 +144,7 @@ def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials)
                     asked, act, row, token.counter, rotates=rotates, window=window, **ids
                 )
     if row is None:
-        require(authenticate(asked.parts, credentials), "refresh_token")
+        bounds.require(bounds.Bounds.of(authenticate(asked.parts, credentials)), "refresh_token")
         raise OAuthError("invalid_grant", _UNKNOWN)
     if refusal == "access_lost":
         with acts.on(asked.db, row.user_id) as act:
@@ -146,14 +156,13 @@ def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials)
     if refusal is not None:
         asked.noted.note(user_id=row.user_id, client_id=credentials.client_id)
         raise refreshing.refused_by_limit(asked, row)
-    scopes = row.scopes if requested is None else requested
-    return _session_tokens(asked, row._replace(counter=counter), scopes)
+    return _session_tokens(asked, row._replace(counter=counter), scopes, resource)
 
 
-def _refusal_of_refresh(
-    row: "queries.LockClientSession", counter: int, requested: list[str] | None, policy: Policy
+def _refusal_of_access(
+    row: "queries.LockClientSession", policy: Policy
 ) -> Refusal | Literal["access_lost"] | None:
-    """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens.
+    """Return None if a session gives tokens now. Otherwise raises `OAuthError`.
 
     A session whose user lost the membership that it needs ends: `access_lost`.
     """
@@ -162,9 +171,7 @@ def _refusal_of_refresh(
         if client is not None and clients.lacks_membership(client, counting):
             return "access_lost"
         raise OAuthError("invalid_grant", _UNKNOWN)
-    if requested is not None and not set(requested) <= set(row.scopes):
-        raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_token(row, counter, policy.refresh_window)
+    return None
 
 
 def _read_refresh_token(asked: Asked, token: str) -> RefreshToken:
@@ -177,14 +184,9 @@ def _read_refresh_token(asked: Asked, token: str) -> RefreshToken:
 def issue_to_client(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
     client = authenticate(asked.parts, credentials)
-    require(client, "client_credentials")
-    requested = _scopes(body)
-    scopes = client.scopes if requested is None else requested
-    if not set(scopes) <= set(client.scopes):
-        raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
-    resource = body.get("resource")
-    if resource not in (None, *client.resources):
-        raise OAuthError("invalid_target", "resource: must be among the resources of the client")
+    of_client = bounds.Bounds.of(client)
+    bounds.require(of_client, "client_credentials")
+    scopes, resource = bounds.of_client(asked.settings, of_client, body)
     return _tokens(asked, {"sub": client.id}, client.id, resource, scopes, client)
 
 
@@ -215,7 +217,11 @@ def session_of(asked: Asked, token: str) -> str | None:
 
 
 def _session_tokens(
-    asked: Asked, row: claims.ClientSession, scopes: Collection[str], nonce: str | None = None
+    asked: Asked,
+    row: claims.ClientSession,
+    scopes: Collection[str],
+    resource: str | None,
+    nonce: str | None = None,
 ) -> dict[str, Any]:
     """Return the tokens of a client's session."""
     authentication = claims.of_authentication(row)
@@ -225,7 +231,7 @@ def _session_tokens(
         **authentication,
         **memberships.claims_of(row, scopes),
     }
-    answer = _tokens(asked, own, row.client_id, row.resource, scopes, row)
+    answer = _tokens(asked, own, row.client_id, resource, scopes, row)
     if row.refreshes_tokens:
         is_plain = row.for_organization_id is None
         form = asked.parts.client_refresh_tokens if is_plain else asked.parts.organization_refresh_tokens
@@ -264,15 +270,7 @@ def _tokens(
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
 
-def check_resource(asked: Asked, request: "queries.SelectOauthCode", body: Mapping[str, str]) -> None:
-    """Refuse a code if the request for it has another resource, or one that became invalid."""
-    if body.get("resource") not in (None, request.resource):
-        raise OAuthError("invalid_target", "resource: must be that of the authorization request")
-    audience.of_token(asked.parts, request.resource)
-
-
 def _check_browser(
-    asked: Asked,
     request: "queries.SelectOauthCode",
     client: "queries.SelectClient",
     body: Mapping[str, str],
@@ -280,7 +278,6 @@ def _check_browser(
     """Refuse a code of a device, or if the authorization request of the browser does not match."""
     if request.is_of_device:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    check_resource(asked, request, body)
     redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
     if redirect_uri is None and not (client.require_pkce and challenge):
         raise OAuthError("invalid_request", "redirect_uri: is required")
@@ -295,16 +292,6 @@ def _check_browser(
         raise OAuthError("invalid_grant", "code_verifier: is required")
     elif not hmac.compare_digest(create_s256_code_challenge(verifier).encode(), challenge.encode()):
         raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
-
-
-def require(client: "queries.SelectClient | queries.LockClientSession", grant_type: str) -> None:
-    """Raises `OAuthError` unless the client may use the grant."""
-    if grant_type not in client.grant_types:
-        raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
-
-
-def _scopes(body: Mapping[str, str]) -> list[str] | None:
-    return list(dict.fromkeys(filter(None, body["scope"].split(" ")))) if "scope" in body else None
 
 
 def member(body: Mapping[str, str], name: str) -> str:

@@ -7,7 +7,7 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.extensions.openid.memberships import present_claims
 from auth.flows import facts, organizations
 from auth.rules import tokens
-from auth.rules.clients import Client
+from auth.rules.clients import Client, spelled_in
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.web import callers
@@ -22,7 +22,7 @@ def claims_now(parts: Latchkey, token: str, asking: "queries.SelectClient | None
         caller = parts.client_tokens.caller_of(claims)
     except InvalidAccessToken:
         return None
-    if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
+    if asking and caller.client_id != asking.id and not spelled_in(asking.resources, caller.audience):
         return None
     if caller.session_id is None:
         row = queries.select_client(parts.db, id=caller.client_id)

@@ -15,6 +15,8 @@ from auth.flows import organizations
 from auth.rules.consent import Offer
 from sql import queries
 
+# The scopes about users, but those about organizations.
+OF_USERS = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 ONE, ALL = "organization", "organizations"
 _NAMED = re.compile(f"{ONE}:[a-z0-9-]{{1,63}}")
 RequestRow: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
@@ -24,6 +26,12 @@ _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession | q
 def scopes(settings: Settings) -> tuple[str, ...]:
     """Return the scopes about organizations that applications may request."""
     return (ONE, ALL) if organizations.is_on(settings) else ()
+
+
+def of_apis(granted: Iterable[str]) -> list[str]:
+    """Return the scopes that an API has named."""
+    about_users = (*OF_USERS, ONE, ALL)
+    return [scope for scope in granted if scope.partition(":")[0] not in about_users]
 
 
 def named(settings: Settings, requested: Collection[str], allowed: Collection[str]) -> list[str]:
@@ -37,8 +45,9 @@ def named(settings: Settings, requested: Collection[str], allowed: Collection[st
 
 
 def kinds(granted: Iterable[str]) -> list[str]:
-    """Return scopes as people read them, once each: `organization` for one that names an organization."""
-    return list(dict.fromkeys(scope.partition(":")[0] for scope in granted))
+    """Return the scopes about users, once each: `organization` for one that names an organization."""
+    about_users = (*OF_USERS, ONE, ALL)
+    return list(dict.fromkeys(kind for scope in granted if (kind := scope.partition(":")[0]) in about_users))
 
 
 def _requested(granted: Collection[str]) -> str | None:

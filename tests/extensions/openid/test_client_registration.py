@@ -1,5 +1,6 @@
 """POST /oauth/clients/register: dynamic client registration (RFC 7591)."""
 
+import re
 from urllib.parse import urlsplit
 
 import pytest
@@ -120,6 +121,41 @@ def test_error_names_the_member_and_not_what_the_client_wrote(register, body, er
     assert (response.status_code, response.json["error"]) == (400, error)
 
 
+NOT_ASCII = 'https://ü.example/"\\’\n'
+
+
+@cases(
+    ("body", "description"),
+    [
+        ({"redirect_uris": [NOT_ASCII]}, "redirect_uris: it has a character that a URI may not have"),
+        (
+            {"redirect_uris": ["ftp://app.example/ü"]},
+            "redirect_uris: it has a character that a URI may not have",
+        ),
+        (
+            {"redirect_uris": ["javascript:x"]},
+            "redirect_uris: the scheme javascript does not lead to an application",
+        ),
+        (
+            {"redirect_uris": [APP], "logo_uri": NOT_ASCII},
+            "logo_uri: it has a character that a URI may not have",
+        ),
+        ({"redirect_uris": [APP], "client_name": "x" * 2000}, A_SENTENCE),
+        ({"redirect_uris": [APP], "token_endpoint_auth_method": NOT_ASCII}, A_SENTENCE),
+        ({"redirect_uris": [APP], "grant_types": [NOT_ASCII]}, A_SENTENCE),
+        ({"redirect_uris": [APP], "client_type": NOT_ASCII}, A_SENTENCE),
+        ({"redirect_uris": NOT_ASCII}, A_SENTENCE),
+    ],
+)
+def test_description_is_ascii_and_repeats_nothing_that_the_client_wrote(register, body, description):
+    """RFC 7591, section 3.2.2, with the characters of RFC 6749, section 5.2."""
+    response = register(**body)
+    told = response.json["error_description"]
+    assert (response.status_code, told) == (400, description)
+    assert re.fullmatch(r"[ !#-\[\]-~]+", told)
+    assert "example" not in told
+
+
 def test_operator_chooses_the_schemes_and_is_not_bound_by_them(make_app, service_role):
     schemes = {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_OAUTH_REDIRECT_SCHEMES": "myapp"}
     http = make_app(**schemes).test_client()
@@ -176,7 +212,7 @@ def test_grants_that_strangers_may_not_have_are_left_out(register):
 )
 def test_refusals_have_the_form_of_oauth_and_ours(register, database, body, error, description):
     response = register(**{"redirect_uris": [APP]} | body if body else {})
-    members = {"error": f"invalid_{error}", "error_description": response.json["msg"]}
+    members = {"error": f"invalid_{error}", "error_description": A_SENTENCE}
     assert_error(response, 400, "validation_failed", description, **members)
     assert database.count("oauth_clients") == 0
 

@@ -70,7 +70,6 @@ def resources_of_sessions(database):
     [
         (None, OTHER),
         (RESOURCE, OTHER),
-        (RESOURCE, RESOURCE.removesuffix("/")),
         (RESOURCE, f"{RESOURCE}admin"),
         (RESOURCE, "https://API.example.com/"),
     ],
@@ -105,6 +104,16 @@ def test_wider_scopes_for_one_resource_are_not_wider_for_another(agent, visitor)
         error_without_page(agent, visitor, resource=RESOURCE, scope="openid email groups")
         == "consent_required"
     )
+
+
+@pytest.mark.parametrize("asked", [RESOURCE, RESOURCE.removesuffix("/")])
+def test_consent_for_a_host_is_for_its_root(agent, visitor, database, asked):
+    """An empty path is "/" (RFC 3986, section 6.2.3), and the audience is what the agent has asked for."""
+    assert audience(agent.tokens(visitor, resource=RESOURCE)) == RESOURCE
+    assert error_without_page(agent, visitor, resource=asked) is None
+    tokens = agent.tokens(visitor, resource=asked)
+    refreshed = agent.refresh(tokens["refresh_token"], resource=RESOURCE).json
+    assert {audience(tokens), audience(refreshed)} == {asked}
 
 
 def test_consent_counts_once_the_client_has_its_tokens(agent, visitor):

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
@@ -185,6 +185,15 @@ def domains() -> frozenset[str]:
 
 def document_hosts() -> tuple[str, ...]:
     return shown_as(lambda hosts: ", ".join(hosts) or "none", parsed(validators.document_hosts, "none"))
+
+
+def api_scopes() -> Mapping[str, tuple[str, ...]]:
+    """Declare the scopes of APIs, as a JSON object of their URIs."""
+
+    def shows(scopes: Mapping[str, tuple[str, ...]]) -> str:
+        return json.dumps({uri: " ".join(each) for uri, each in scopes.items()}) if scopes else ""
+
+    return shown_as(shows, parsed(validators.api_scopes))
 
 
 def claims_of(rules: claim_rules.Rules) -> claim_rules.Paths:

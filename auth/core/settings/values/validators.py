@@ -1,7 +1,8 @@
 """Checks of settings. Each raises `ValueError`, whose message does not quote the value."""
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -28,6 +29,13 @@ Validator = Callable[[str], object]
 _PLACEHOLDER = re.compile(
     r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
 )
+# The URL of an API, and one scope of it (RFC 6749, section 3.3).
+_API = r"https?://[!$-;=?-\[\]_a-z~]+"
+_SCOPE = r"[!#-\[\]-~]{1,64}"
+_SCOPES_OF_USERS = {
+    "openid", "profile", "email", "phone", "address", "offline_access", "groups", "roles", "organization",
+    "organizations",
+}  # fmt: skip
 _PUBLIC_URL = "must be a URL such as https://example.com, without a user, query or fragment"
 _DOMAINS = "must be domains such as example.com, or the path of a file with a domain on each line"
 
@@ -144,6 +152,26 @@ def document_hosts(value: str) -> tuple[str, ...]:
     if hosts != ("*",) and not all(re.fullmatch(client_ids.HOST, host) for host in hosts):
         raise ValueError("must be none, *, or hosts such as claude.ai,vscode.dev")
     return hosts
+
+
+def api_scopes(value: str) -> Mapping[str, tuple[str, ...]]:
+    example = 'must be a JSON object such as {"https://api.example.com/notes": "notes:read notes:write"}'
+    try:
+        # Read the object as a tuple of pairs, which keeps repeated URIs.
+        pairs = json.loads(value or "{}", object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        raise ValueError(example) from None
+    if not isinstance(pairs, tuple) or not all(isinstance(scopes, str) and scopes for _, scopes in pairs):
+        raise ValueError(example)
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("repeats a URI")
+    for uri, scopes in pairs:
+        if not re.fullmatch(_API, uri):
+            raise ValueError("has a name that is not the https or http URL of an API, without a fragment")
+        for scope in scopes.split():
+            if not re.fullmatch(_SCOPE, scope) or scope.partition(":")[0] in _SCOPES_OF_USERS:
+                raise ValueError("has a scope that is malformed, or one of those about users")
+    return {uri: tuple(dict.fromkeys(scopes.split())) for uri, scopes in pairs}
 
 
 def postgres_url(value: str) -> None:

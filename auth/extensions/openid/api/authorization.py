@@ -17,7 +17,7 @@ from auth.core.text import languages
 from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints, memberships
 from auth.extensions.openid.authorization_requests import AuthorizationRequest, RequestRefused
-from auth.extensions.openid.oauth_errors import OAuthError
+from auth.extensions.openid.oauth_errors import OAuthError, described
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in.reauthentication import admit_caller
@@ -124,8 +124,10 @@ def _make_document_current(asked: Asked, url: str) -> Response | None:
 
 def _read(asked: Asked, client: "queries.SelectClient", redirect_uri: str) -> AuthorizationRequest:
     """Return a client's request. Raises `OAuthError`."""
-    if len(_values().getlist("resource")) > 1:
-        raise OAuthError("invalid_target", "resource must be given once")
+    if len(resources := _values().getlist("resource")) > 1:
+        raise OAuthError(
+            "invalid_target", "resource must be given once", sent={"resource": " ".join(resources)}
+        )
     try:
         read = read_form if request.method == "POST" else read_query
         parameters = {name: value for name, value in read(authorization_requests.Parameters).items() if value}
@@ -335,10 +337,10 @@ def _without_page(client: "queries.SelectClient", oauth_request: AuthorizationRe
 
 def _refused(asked: Asked, client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:
     g.refused_because = error.error
-    authorization_requests.log_refusal(client.id, error.description, error.remedy)
+    authorization_requests.log_error(client.id, error)
     states = _values().getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
-    members = {"error": error.error, "error_description": error.description}
+    members = {"error": error.error, "error_description": described(error.description)}
     url = authorization_requests.answer(asked.settings, redirect_uri, state or None, **members)
     return _sent_back(client, redirect_uri, url, error.error)
 

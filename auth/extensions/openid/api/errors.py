@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Blueprint, Response, json
 
-from auth.extensions.openid.oauth_errors import OAuthError
+from auth.extensions.openid.oauth_errors import OAuthError, described
 from auth.web import g
 from auth.web.application import JsonResponse
 from auth.web.error_handlers import as_api_error
@@ -37,7 +37,7 @@ def _answer_other(exception: Exception) -> Response:
 
 def answer(error: OAuthError) -> Response:
     g.refused_because = error.reason or error.error
-    body = {"error": error.error, "error_description": error.description, **error.members}
+    body = {"error": error.error, "error_description": described(error.description), **error.members}
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)
     return response

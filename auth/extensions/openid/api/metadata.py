@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from auth.extensions.openid import memberships
-from auth.extensions.openid.authorization_requests import PROMPTS, SCOPES
+from auth.extensions.openid import bounds, memberships
+from auth.extensions.openid.authorization_requests import PROMPTS
 from auth.extensions.openid.clients import DEVICE_CODE, GRANT_TYPES
 from auth.html.page import LANGUAGES
 from auth.web.context import latchkey
@@ -31,7 +31,7 @@ def of_provider() -> dict[str, Any]:
         **({"device_authorization_endpoint": devices} if settings.pages else {}),
         **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
         **({"client_id_metadata_document_supported": True} if settings.oauth_client_documents else {}),
-        "scopes_supported": [*SCOPES, *memberships.scopes(settings)],
+        "scopes_supported": bounds.offered(settings),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": [name for name in GRANT_TYPES if settings.pages or name != DEVICE_CODE],

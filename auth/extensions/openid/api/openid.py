@@ -8,15 +8,16 @@ from auth.core.settings import Settings
 from auth.extensions.openid import claims, device_codes, exchange, introspection
 from auth.extensions.openid.api import errors
 from auth.extensions.openid.authentication import ClientInput, SentCredentials, authenticate, read_credentials
+from auth.extensions.openid.authorization_requests import log_error
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
-from auth.web import answered_by, fields, g, guard
+from auth.web import answered_by, fields, g, guard, limits
 from auth.web.application import JsonResponse
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
 from auth.web.errors import ApiError
-from auth.web.input import read_body
+from auth.web.input import Shape, read_body
 from auth.web.limits import limited
 from sql import queries
 
@@ -47,7 +48,7 @@ _Introspection = ClientInput.of(token=fields.LongText(required=True))
 @guard.client
 def oauth_token() -> ResponseReturnValue:
     """Issue tokens to a client (RFC 6749, section 3.2)."""
-    body = read_body(_TokenRequest)
+    body = _read(_TokenRequest)
     if "grant_type" not in body:
         raise OAuthError("invalid_request", "grant_type: is required")
     if body["grant_type"] not in GRANTS:
@@ -61,7 +62,7 @@ def oauth_token() -> ResponseReturnValue:
 @guard.client
 def authorize_device() -> Response:
     """Return the codes of a device, one of which its user types elsewhere (RFC 8628, section 3.1)."""
-    return _answer(device_codes.begin, read_body(_DeviceRequest))
+    return _answer(device_codes.begin, _read(_DeviceRequest))
 
 
 @blueprint.get("/oauth/userinfo")
@@ -125,9 +126,18 @@ def _issue_to_client(body: dict[str, str]) -> Response:
 
 
 @any_origin
-@limited("poll_device_code")
+@counted("poll_device_code")
 @audited("application_refused", sign_in="oauth_client")
 def _poll(body: dict[str, str]) -> Response:
+    try:
+        limits.count("poll_device_code", g.client["network"])
+    except ApiError as error:
+        # Libraries of devices give up at other errors (RFC 8628, section 3.5).
+        members = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
+        reason, headers = error.error_code, error.headers
+        raise OAuthError(
+            "slow_down", error.msg, error.status, headers=headers, members=members, reason=reason
+        ) from None
     return _answer(device_codes.redeem, body)
 
 
@@ -141,6 +151,18 @@ def read_introspection() -> "tuple[str, queries.SelectClient]":
     return body["token"], client
 
 
+def _read(shape: Shape) -> dict[str, str]:
+    try:
+        body: dict[str, str] = read_body(shape)
+    except ApiError:
+        # A token is for one resource (RFC 8707, section 2).
+        if len(resources := request.form.getlist("resource")) > 1:
+            sent = {"resource": " ".join(resources)}
+            raise OAuthError("invalid_target", "resource: must be given once", sent=sent) from None
+        raise
+    return body
+
+
 def _read_credentials(settings: Settings, body: Mapping[str, str]) -> SentCredentials:
     return read_credentials(settings, body, request.headers.get("Authorization", ""))
 
@@ -149,7 +171,14 @@ def _answer(
     issue: Callable[[Asked, dict[str, str], SentCredentials], Mapping[str, object]], body: dict[str, str]
 ) -> Response:
     asked = current_asked()
-    response = JsonResponse(json.dumps(issue(asked, body, _read_credentials(asked.settings, body))))
+    credentials = _read_credentials(asked.settings, body)
+    try:
+        issued = issue(asked, body, credentials)
+    except OAuthError as error:
+        if error.sent or error.remedy:
+            log_error(credentials.client_id, error)
+        raise
+    response = JsonResponse(json.dumps(issued))
     response.headers["Pragma"] = "no-cache"
     return response
 

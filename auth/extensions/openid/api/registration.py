@@ -2,6 +2,7 @@ from flask import Blueprint, Response, jsonify
 
 from auth.extensions.openid import clients
 from auth.extensions.openid.api import errors
+from auth.extensions.openid.oauth_errors import described
 from auth.web import any_origin, dialect
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
@@ -28,7 +29,10 @@ def register_client() -> tuple[Response, int]:
             # The rest of the sentence may contain the client's own text.
             field = error.values.get("field") or error.msg.partition(":")[0]
             what = "redirect_uri" if field.endswith("redirect_uris") else "client_metadata"
-            error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}
+            description = error.details or error.msg
+            if error.values.get("rule") == "uri":
+                description = f"{error.values['field']}: {error.values['why']}"
+            error.members = {"error": f"invalid_{what}", "error_description": described(description)}
         raise
     if "client_secret" in client:
         # Required with a secret, which does not expire.

@@ -14,7 +14,10 @@ def shown_grants() -> list[dict[str, Any]] | None:
         {
             "id": grant["client"]["id"],
             "name": application(grant["client"]["name"]),
-            "scopes": [text("scopes", kind) for kind in memberships.kinds(grant["scopes"])],
+            "scopes": [
+                *(text("scopes", kind) for kind in memberships.kinds(grant["scopes"])),
+                *memberships.of_apis(grant["scopes"]),
+            ],
             "allowed": ago(grant["granted_at"]),
         }
         for grant in grants.own(current_asked())
