@@ -161,16 +161,18 @@ def api_scopes(value: str) -> Mapping[str, tuple[str, ...]]:
         pairs = json.loads(value or "{}", object_pairs_hook=tuple)
     except (ValueError, RecursionError):
         raise ValueError(example) from None
-    if not isinstance(pairs, tuple) or not all(isinstance(scopes, str) and scopes for _, scopes in pairs):
+    if not isinstance(pairs, tuple) or not all(isinstance(each, str) and each.split() for _, each in pairs):
         raise ValueError(example)
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("repeats a URI")
+    if len({f"{uri}/" if re.fullmatch(r"\w+://[^/?]+", uri) else uri for uri, _ in pairs}) < len(pairs):
+        raise ValueError("must name each API once")
     for uri, scopes in pairs:
         if not re.fullmatch(_API, uri):
-            raise ValueError("has a name that is not the https or http URL of an API, without a fragment")
+            raise ValueError("must name APIs by https or http URLs without a fragment")
         for scope in scopes.split():
             if not re.fullmatch(_SCOPE, scope) or scope.partition(":")[0] in _SCOPES_OF_USERS:
-                raise ValueError("has a scope that is malformed, or one of those about users")
+                raise ValueError(
+                    'must have scopes of APIs, without " and \\, and none about users, such as openid'
+                )
     return {uri: tuple(dict.fromkeys(scopes.split())) for uri, scopes in pairs}
 
 
