@@ -164,10 +164,12 @@ def api_scopes(value: str) -> Mapping[str, tuple[str, ...]]:
     if not isinstance(pairs, tuple) or not all(isinstance(each, str) and each.split() for _, each in pairs):
         raise ValueError(example)
     if len({f"{uri}/" if re.fullmatch(r"\w+://[^/?]+", uri) else uri for uri, _ in pairs}) < len(pairs):
-        raise ValueError("must name each API once")
+        raise ValueError("names an API twice. Give it all of its scopes at once")
     for uri, scopes in pairs:
         if not re.fullmatch(_API, uri):
-            raise ValueError("must name APIs by https or http URLs without a fragment")
+            raise ValueError(
+                "has a name that is not a URL. Use the https or http URL of each API, without a fragment"
+            )
         for scope in scopes.split():
             if not re.fullmatch(_SCOPE, scope) or scope.partition(":")[0] in _SCOPES_OF_USERS:
                 raise ValueError(
