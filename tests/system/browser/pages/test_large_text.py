@@ -1,8 +1,11 @@
 """Text at 200 percent (WCAG 1.4.4): on a phone, in every language, nothing is cut off or runs under something else."""
 
+import json
+
 import pytest
 
 from auth.html.page import LANGUAGES
+from tests.support.openid import authorize_path, insert_public_client
 from tests.system.browser.pages.test_stories import signed_in
 
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -21,6 +24,8 @@ INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_
 SELECT id, 'custom:initech', 'Initech', 'https://login.initech.example', 'x', 'x', false, now(), id, true, now()
   FROM organizations
 """
+
+_API, _SCOPES = "https://mcp.example.com/mcp", ["notes:read", "notes:" + "write_" * 9]
 
 _LARGE = "document.documentElement.style.fontSize = '32px'"
 # The most lines that a rule of the password takes; whether its field has room for the button that shows it; and whether
@@ -43,7 +48,8 @@ _FIELDS_HOLD_A_LINE = """
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    return {"AUTH_ORGANIZATIONS": "users", "AUTH_SSO": "true"}
+    scopes = json.dumps({_API: " ".join(_SCOPES)})
+    return {"AUTH_ORGANIZATIONS": "users", "AUTH_SSO": "true", "AUTH_OAUTH_API_SCOPES": scopes}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -75,3 +81,15 @@ def test_pages_of_an_organization_fit_a_phone_at_twice_the_size(page, origin, al
         page.open(f"{origin}/{path}")
         page.run(_LARGE)
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_page_of_consent_to_an_api_fits_a_phone_at_twice_the_size(page, origin, alice, database, language):
+    signed_in(page, origin, alice)
+    page.speak(language)
+    page.resize(375, 740)
+    agent = insert_public_client(database, is_dynamic=True, name="Notes")
+    page.open(origin + authorize_path(agent, scope=" ".join(_SCOPES), resource=_API))
+    page.run(_LARGE)
+    assert all(scope in page.text for scope in _SCOPES)
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
