@@ -48,7 +48,7 @@ def spend(
     code: str,
     client: "queries.SelectClient",
     body: Mapping[str, str],
-    check_request: "Callable[[queries.SelectOauthCode], object]" = bool,
+    check_request: "Callable[[queries.SelectOauthCode], None]" = lambda request: None,
 ) -> dict[str, Any]:
     """Open a session for a code of the client or of its device, and return its tokens."""
     # Load the keys first: if the database fails, the code is still valid.
@@ -63,10 +63,13 @@ def spend(
         if request is None:
             raise OAuthError("invalid_grant", _UNKNOWN_CODE)
         check_request(request)
-        of_client = bounds.Bounds.of_grant(request)
-        scopes, resource = bounds.granted(asked.settings, of_client, request, body)
-        # A resource may have become invalid: then the code is not spent.
-        audience.of_token(asked.parts, resource)
+        scopes, resource = request.scopes, request.resource
+        # A second use ends the session, whatever it asks for.
+        if request.opened_session_id is None:
+            of_client = bounds.Bounds.of_grant(request)
+            scopes, resource = bounds.granted(asked.settings, of_client, request, body)
+            # A resource may have become invalid: then the code is not spent.
+            audience.of_token(asked.parts, resource)
         row = _open_session(asked, act, request, client.id)
     if row is None:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)

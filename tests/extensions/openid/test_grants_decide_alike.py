@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from auth.extensions.openid.api.openid import GRANTS
+from auth.extensions.openid.clients import DEVICE_CODE
 from tests.support.openid import USERINFO
 from tests.support.openid_flow import make_application
 from tests.support.pages import Visitor
-from tests.support.token_grants import CALLBACK, ORDER, OWN, REFRESH, Situation, answer_of
+from tests.support.token_grants import CALLBACK, CODE, ORDER, OWN, REFRESH, Situation, answer_of
 
 API, PAY, OTHER = "https://api.example.com", "https://pay.example.com/v1", "https://other.example.com"
 SCOPES = ["openid", "email", "profile", "read"]
@@ -147,6 +148,17 @@ def test_refused_scope_and_resource_leave_the_grant_good(situation, grant):
     if grant == REFRESH:
         assert answer_of(ask(scope="profile")) == SCOPE
     assert answer_of(ask()) == BOTH
+
+
+@pytest.mark.parametrize("change", [None, put(scopes=["read"]), put(resources=[API, PAY, OTHER])])
+@pytest.mark.parametrize("grant", [CODE, DEVICE_CODE])
+def test_second_use_ends_what_the_first_opened_whatever_it_asks_for(situation, grant, change):
+    ask = situation.prepared(grant, resource=API)
+    tokens = ask().json
+    if change:
+        situation.change(*change)
+    assert answer_of(ask(resource=OTHER)) == GRANT
+    assert answer_of(situation.application.refresh(tokens["refresh_token"])) == GRANT
 
 
 @pytest.mark.parametrize("asked", [API, f"{API}/"])
