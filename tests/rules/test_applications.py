@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.rules import consent, devices, tokens
-from auth.rules.clients import Client, may_use, problem_of_credentials
+from auth.rules.clients import Client, may_use, problem_of_credentials, spelled_in
 from auth.rules.consent import Asking, Code, Grant, Request
 from tests.rules.facts import DAY, HOUR, MICROSECOND, MINUTE, NOW, POLICY, SECOND, Person, Session
 from tests.support.cases import cases
@@ -350,3 +350,26 @@ def test_device_asks_too_early(sentence, polled_at, is_early):
 def test_device_learns_of_the_decision(sentence, decision, poll, state):
     facts: dict[str, Any] = {"is_early": True, "has_session": False, "expires_at": NOW + DAY} | poll
     assert devices.state_of_poll(decision, **facts, now=NOW) == state
+
+
+@cases(
+    ("resource", "resources", "spelled"),
+    [
+        ("https://a.example", ["https://a.example"], "https://a.example"),
+        ("https://a.example/", ["https://a.example"], "https://a.example"),
+        ("https://a.example", ["https://b.example", "https://a.example/"], "https://a.example/"),
+        ("https://a.example/", ["https://a.example", "https://a.example/"], "https://a.example/"),
+        ("https://a.example?x", ["https://a.example/?x"], "https://a.example/?x"),
+        ("https://a.example/x/", ["https://a.example/x"], None),
+        ("https://a.example//", ["https://a.example"], None),
+        ("https://a.example/?", ["https://a.example"], None),
+        ("https://A.example", ["https://a.example"], None),
+        ("https://a.example:443", ["https://a.example"], None),
+        ("https://a.example/", ["http://a.example"], None),
+        ("urn:a:b", ["urn:a:b/"], None),
+        ("https://a.example", [], None),
+    ],
+)
+def test_resource_is_spelled_as_it_is_registered(resource, resources, spelled):
+    """RFC 3986, section 6.2.3: only an empty path has another spelling."""
+    assert spelled_in(resources, resource) == spelled

@@ -190,7 +190,7 @@ def test_user_may_use_a_client(tables):
     client_rows = [
         {
             "allowed_roles": tables.one_of([], ["admin"], ["staff", "another"]),
-            "resources": tables.one_of([], ["https://api.example.com"]),
+            "resources": tables.one_of([], *([f"https://api.example.com{rest}"] for rest in ("", "/", "?x"))),
             "is_dynamic": tables.one_of(False, True),
             "is_blocked": is_blocked or admits_members,
             "admits_members": admits_members and not is_blocked,
@@ -205,7 +205,8 @@ def test_user_may_use_a_client(tables):
                   array_remove(ARRAY[c.organization_id, o.id], NULL)::text[] AS organizations,
                   admits(c, u, r.resource, o.id) AS answer
              FROM users AS u, jsonb_populate_recordset(NULL::oauth_clients, %(clients)s) AS c,
-                  (VALUES (NULL), ('https://api.example.com'), ('https://other.example.com')) AS r (resource),
+                  (VALUES (NULL), ('https://api.example.com'), ('https://api.example.com/'),
+                          ('https://api.example.com/?x'), ('https://other.example.com')) AS r (resource),
                   (VALUES (NULL), (%(organization)s)) AS chosen (text),
                   LATERAL (SELECT chosen.text::uuid) AS o (id)""",
         clients=json.dumps(client_rows),
