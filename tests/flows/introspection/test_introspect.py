@@ -151,7 +151,9 @@ class TestClients:
         for method in ("client_secret_basic", "client_secret_post"):
             api = make_client(database, resources=[RESOURCE], token_endpoint_auth_method=method)
             assert_ok(api.post(client, "/introspect", token=token), expected)
-        stranger = make_client(database, resources=[owner.id, RESOURCE[:-1]], introspects_sessions=True)
+        without_slash = make_client(database, resources=[RESOURCE.removesuffix("/")])
+        assert_ok(without_slash.post(client, "/introspect", token=token), expected)
+        stranger = make_client(database, resources=[owner.id, f"{RESOURCE}x"], introspects_sessions=True)
         assert_ok(stranger.post(client, "/introspect", token=token), INACTIVE)
         response = client.post("/introspect", json={"token": token}, headers=owner.basic)
         assert_ok(response, expected)
