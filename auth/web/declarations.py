@@ -54,7 +54,7 @@ class Route:
     takes_foreign_forms: bool = False
     answers_frames: bool = False
     refuses_by_page: bool = False
-    writes_dialect: Callable[[Body], Body | list[Body]] | None = None
+    writes_dialect: Callable[[Any], Body | list[Body]] | None = None
 
     @property
     def is_administrative(self) -> bool:

@@ -7,11 +7,13 @@ the dialect check `g.in_dialect`.
 import re
 from collections.abc import Callable
 from datetime import date
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from flask import Response, after_this_request, json, request
 
 from auth.core.settings.presets import ALIASES, PRESETS
+from auth.core.tokens import client_ids
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import View, g
 from auth.web.context import latchkey
@@ -27,7 +29,7 @@ VERSION_HEADER = "X-Supabase-Api-Version"
 VERSION = "2024-01-01"
 
 
-def translated(writes: Callable[[Body], Body | list[Body]]) -> Callable[[View], View]:
+def translated(writes: Callable[[Any], Body | list[Body]]) -> Callable[[View], View]:
     """Declare how a view's responses differ in the dialect. Users and links are translated everywhere."""
     return says(writes_dialect=writes)
 
@@ -48,6 +50,22 @@ def client(body: Body) -> Body:
     """Omit the grants that the client for Python cannot read."""
     supported = ("authorization_code", "refresh_token")
     return body | {"grant_types": [name for name in body["grant_types"] if name in supported]}
+
+
+def authorization(body: Body) -> Body:
+    return body | {"client": _application(body["client"])} if "client" in body else body
+
+
+def list_of_grants(body: list[Body]) -> list[Body]:
+    return [grant | {"client": _application(grant["client"])} for grant in body]
+
+
+def _application(client: Body) -> Body:
+    """Return an application as the client for Swift decodes it: its id is a UUID, and no URL is empty."""
+    id = client["id"]
+    if client_ids.is_url(id):
+        client = client | {"id": client_ids.row_id(id), "uri": id}
+    return {name: value for name, value in client.items() if value or name not in ("uri", "logo_uri")}
 
 
 def list_of_entries(body: Body) -> list[Body]:
@@ -133,11 +151,11 @@ def _rewrite_error(response: Response, body: Body) -> Response:
 def _rewrite(response: Response) -> Response:
     is_redirect = 300 <= response.status_code < 400
     body = response.get_json() if response.is_json and not is_redirect else None
-    if not isinstance(body, dict):
-        return response
-    if response.status_code >= 400:
+    if isinstance(body, dict) and response.status_code >= 400:
         return _rewrite_error(response, body)
     translate = g.route.writes_dialect
+    if not isinstance(body, dict) and not (translate and isinstance(body, list)):
+        return response
     translation = translate(body) if translate else body
     if isinstance(translation, dict):
         if "action_link" in translation:

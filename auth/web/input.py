@@ -45,9 +45,10 @@ def refuse_body() -> None:
         raise _too_large()
     if request.mimetype == "application/json" or (request.mimetype == FORM and route.accepts_forms):
         return
-    # Another site's page can send a request without a body, but not with a token. Proxies send an empty body
-    # in chunks.
-    if route.guard and not length and not request.stream.read(1):
+    # Another site's page can send a request without a body, but no token and no custom header. Proxies send
+    # an empty body in chunks.
+    by_program = route.guard or dialect.VERSION_HEADER in request.headers
+    if by_program and not length and not request.stream.read(1):
         return
     if route.accepts_forms:
         raise ApiError("form.unsupported_media_type", f"Content-Type: must be {FORM} or application/json")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.answers import DIALECT
 from tests.support.cases import cases
 from tests.support.services import at
 from tests.support.users import PASSWORD
@@ -152,6 +153,24 @@ def test_call_with_credentials_needs_no_content_type_without_a_body(strict, alic
     assert strict.post("/logout?scope=others", headers=session.authorization).status_code == 200
     path = f"/admin/users/{alice.id}/logout"
     assert strict.post(path, headers=service_role).status_code == 200
+
+
+def test_call_of_a_supabase_client_needs_no_content_type_without_a_body(strict, database):
+    """supabase-swift names none. A page of another site cannot send the header, which its browser asks about."""
+    path = "/auth/v1/passkeys/authentication/options"
+    for headers in FOREIGN.values():
+        assert is_refused(strict.post(path, headers=headers | DIALECT))
+    asked = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "X-Supabase-Api-Version",
+    }
+    preflight = strict.options(path, headers={"Origin": EVIL} | asked)
+    assert "Access-Control-Allow-Origin" not in preflight.headers
+    assert strict.post(path, data=b"{}", headers=DIALECT, content_type=None).status_code == 415
+    assert database.count("request_counts") == 0
+    assert strict.post("/auth/v1/recover", headers=DIALECT).status_code == 400
+    answer = strict.post(path, headers=DIALECT)
+    assert (answer.status_code, answer.json.keys()) == (200, {"challenge_id", "options", "expires_at"})
 
 
 READERS = {

@@ -4,9 +4,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from auth.core.tokens import client_ids
 from auth.delivery import janitor
 from auth.extensions.openid import documents
 from auth.web.context import EXTENSION
+from tests.support.answers import DIALECT, assert_error
 from tests.support.cases import cases
 from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC_ADDRESS, URL, opened_page
 from tests.support.openid import Client, claims_of
@@ -51,6 +53,29 @@ def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
     assert Client(id, None, "none").refresh(agent.http, refreshed["refresh_token"]).status_code == 401
     page = agent.begin(visitor, resource=URL)
     assert (page.status, "error=invalid_target" in page.text) == (400, True)
+
+
+def test_client_of_a_document_has_the_same_uuid_in_both_answers_of_the_dialect(
+    web, make_app, visitor, alice, bob
+):
+    """supabase-swift reads no URL as an id, and a client is removed by the id that its user was shown."""
+    asks_elsewhere = {"AUTH_OAUTH_CONSENT_URL": "https://app.example.com/consent"}
+    app = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS=HOST, **asks_elsewhere)
+    _own, _, id = opened_page(Visitor(app).with_session_of(alice)).url.partition("authorization_id=")
+    client, authorization = app.test_client(), f"/oauth/authorizations/{id}"
+    headers = alice.open_session().authorization
+    plain = client.get(authorization, headers=headers).json["client"]
+    shown = client.get(authorization, headers=headers | DIALECT).json["client"]
+    assert (plain["id"], plain["logo_uri"]) == (URL, "")
+    assert shown == {"id": client_ids.row_id(URL), "name": "Agent Smith", "uri": URL}
+    consent = client.post(f"{authorization}/consent", json={"action": "approve"}, headers=headers | DIALECT)
+    assert consent.status_code == 200
+    (grant,) = client.get("/user/oauth/grants", headers=headers | DIALECT).json
+    assert grant["client"] == shown
+    path = f"/user/oauth/grants?client_id={shown['id']}"
+    other = bob.open_session().authorization
+    assert_error(client.delete(path, headers=other), 404, "oauth_consent_not_found")
+    assert client.delete(path, headers=headers | DIALECT).status_code == 204
 
 
 def test_changed_redirects_and_those_of_the_device_ask_again(web, agent, visitor, database):

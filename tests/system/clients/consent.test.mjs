@@ -32,7 +32,7 @@ test("getAuthorizationDetails and approveAuthorization lead to a code", async ()
   const [{ client: { auth }, email, user }, { id, client, visit, query }] = [await signedIn(), await begin()];
   const details = ok(await auth.oauth.getAuthorizationDetails(id));
   assert.deepEqual(details, {
-    authorization_id: id, redirect_uri: redirectUri, client: { id: client.client_id, name: "Grafana", uri: "", logo_uri: "" },
+    authorization_id: id, redirect_uri: redirectUri, client: { id: client.client_id, name: "Grafana" },
     user: { id: user.id, email }, scope: "openid email", resource: null,
   });
   const { redirect_url } = ok(await auth.oauth.approveAuthorization(id, { skipBrowserRedirect: true }));

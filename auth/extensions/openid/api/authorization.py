@@ -30,6 +30,7 @@ from auth.web import (
     answers_frames,
     audited,
     cookies,
+    dialect,
     fields,
     g,
     guard,
@@ -209,6 +210,7 @@ def continue_authorization() -> Response:
 @blueprint.get("/oauth/authorizations/<authorization_id>")
 @guard.access_token(Level.AAL2)
 @limited("read_authorization", key=guard.caller_on_network)
+@dialect.translated(writes=dialect.authorization)
 def get_authorization(authorization_id: str) -> Response:
     """Return what an application asks for, or the next URL if the user has allowed it already."""
     asked = current_asked()

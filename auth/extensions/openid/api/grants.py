@@ -1,7 +1,7 @@
 from flask import Blueprint, Response
 
 from auth.flows.account import grants
-from auth.web import Level, asks_more, audited, fields, guard, schemas
+from auth.web import Level, asks_more, audited, dialect, fields, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
@@ -16,6 +16,7 @@ _Query = schemas.Input.of(client_id=fields.Uuid(required=True))
 
 @blueprint.get("/user/oauth/grants")
 @guard.access_token(Level.AAL1)
+@dialect.translated(writes=dialect.list_of_grants)
 def list_grants() -> Response:
     asked = current_asked()
     return JsonResponse(asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids)).grants)
