@@ -128,7 +128,8 @@ def check(
     if parameters["response_type"] != "code":
         raise OAuthError("unsupported_response_type", "response_type must be code")
     if parameters.get("response_mode", "query") != "query":
-        raise OAuthError("invalid_request", "response_mode must be query")
+        remedy = "set the response mode to query in the application"
+        raise OAuthError("invalid_request", "response_mode must be query", remedy=remedy)
     of_client = bounds.Bounds.of(client)
     bounds.require(of_client, "authorization_code")
     code_challenge = _challenge(client, parameters)
