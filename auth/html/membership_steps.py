@@ -58,5 +58,5 @@ def _second_step() -> tuple[tuple[str, str], str | None]:
     """Return the text of a link to what gives a second step, and its page, None if the settings have none."""
     if latchkey.settings.mfa_enabled:
         return ("organizations", "give"), "second-step"
-    passkeys = "account/passkeys/new" if latchkey.settings.passkeys_enabled else None
+    passkeys = "account/passkeys/new" if latchkey.settings.offers_passkeys else None
     return ("account", "passkey_heading"), passkeys

@@ -61,6 +61,7 @@ _TEXTS_BY_KEY = {
     "device.otp_expired": "user_code_invalid",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
+    "cookie.oauth_authorization_not_found": "oauth_no_cookie",
     "conflict": "domain_taken",
     "admin.user_sso_conflict": "administrator_sso_conflict",
     "pressed.user_sso_conflict": "other_user_sso_conflict",

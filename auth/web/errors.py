@@ -194,6 +194,7 @@ ERRORS = {
     "oauth_client_not_found": (404, "OAuth client not found"),
     "authorize.oauth_client_not_found": (400, "invalid client_id"),
     "oauth_authorization_not_found": (404, "authorization not found"),
+    "cookie.oauth_authorization_not_found": (404, "authorization not found"),
     "oauth_consent_not_found": (404, "No active grant found for this client"),
     "oauth_dynamic_client_registration_disabled": (403, "Dynamic client registration is disabled"),
     "last_administrator": (409, "This is the last administrator; make another user an administrator first"),

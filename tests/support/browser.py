@@ -40,7 +40,7 @@ _FLAGS = [
     # Clicks and keys before the first frame of a page, which a busy machine draws late, would be dropped.
     "--allow-pre-commit-input",
     # Do not wait for the DNS: pages of providers name style sheets on other hosts.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1, EXCLUDE ::1",
 ]
 # Seconds for an answer of the browser, and for a page. A busy machine may stop for several, and a page that waits
 # for a link asks again after up to twenty.

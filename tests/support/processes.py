@@ -196,6 +196,7 @@ class Service:
         self.state_dir = state_dir
         self._directory = directory
         self.port = int(environment.get("PORT") or free_port())
+        self.address = "::1" if environment.get("AUTH_BIND") == "::1" else "127.0.0.1"
         self._output, self._log = (state_dir.parent / f"{kind} of {id(self)}" for kind in ("output", "log"))
         self.environment = {
             "HOME": "/",
@@ -252,7 +253,7 @@ class Service:
         wait_until(self._is_healthy, self.PATIENCE)
 
     def get(self, path: str, timeout: float = 30, **headers: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         try:
             connection.request("GET", path, headers=headers)
             response = connection.getresponse()
@@ -266,7 +267,7 @@ class Service:
 
     def written(self) -> int:
         """Return the length of its output once that has the lines of all requests so far: a thread writes them."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=30)
         try:
             connection.request("GET", "/settings")
             response = connection.getresponse()

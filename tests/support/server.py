@@ -46,12 +46,13 @@ class Methods(ABC):
 class ServerClient(Methods):
     """Opens a new connection for each request, so that any worker may answer."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
         self.port = port
+        host = f"[{address}]" if ":" in address else address
         # Close connections by the header and not by a limit of keep-alive connections: with that, httpx may close one
         # that it has just given to another thread.
         self._http = httpx.Client(
-            base_url=f"http://127.0.0.1:{port}",
+            base_url=f"http://{host}:{port}",
             timeout=60,
             trust_env=False,
             # Without certificate authorities, which take 30 ms to read.

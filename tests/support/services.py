@@ -100,7 +100,7 @@ def serve(environment, state_dir: Path, all_rows: Rows) -> Any:
             # A test that used no rows may have left the fingerprints of its service's keys.
             all_rows.leave()
             self.service.__enter__()
-            self.client = ServerClient(self.service.port)
+            self.client = ServerClient(self.service.port, self.service.address)
             return self.service, self.client
 
         def __exit__(self, *_: object) -> None:

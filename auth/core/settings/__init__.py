@@ -17,7 +17,7 @@ from environs import Env
 from limits import RateLimitItem
 from marshmallow.validate import Length
 
-from auth.core.net.networks import is_loopback
+from auth.core.net.networks import is_loopback, parse
 from auth.core.settings import brand, kept_secrets, relying_party, state
 from auth.core.settings.kept_secrets import Missing
 from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
@@ -230,6 +230,13 @@ class Settings:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
         return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
+
+    @functools.cached_property
+    def offers_passkeys(self) -> bool:
+        """Whether our pages offer passkeys: they are enabled, and `base_url` has a domain. Browsers use none
+        at an IP address.
+        """
+        return self.passkeys_enabled and parse(urlsplit(self.base_url).hostname or "") is None
 
     def confirm_required(self, kind: Literal["email", "phone"]) -> bool:
         return self.email_confirm_required if kind == "email" else self.phone_confirm_required

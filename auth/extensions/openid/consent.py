@@ -78,7 +78,10 @@ def find_in_browser(
     """Return a pending request of this browser."""
     authorization = find(asked, on, authorization_id, person)
     request = authorization.request
-    if not request.is_pending or bytes(request.browser_hash) != _hash_of_browser(asked, browser):
+    browser_hash = _hash_of_browser(asked, browser)
+    if request.is_pending and browser_hash is None:
+        raise ApiError("cookie.oauth_authorization_not_found")
+    if not request.is_pending or bytes(request.browser_hash) != browser_hash:
         raise ApiError("oauth_authorization_not_found")
     return authorization
 

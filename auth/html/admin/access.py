@@ -119,7 +119,7 @@ def show_error(exception: Exception) -> Response:
 def needs_factor() -> Response:
     """Send an administrator without a second factor to enrol one, and back."""
     settings = latchkey.settings
-    offers = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
+    offers = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.offers_passkeys}
     # Enrolment also asks for a proof, but does not know the page to return to.
     if any(offers.values()) and (key := proof_needed(current_asked(), add("factor"), level=Level.SESSION)):
         return _to_step(key)

@@ -26,7 +26,7 @@ LONGEST = "de"
 SCREENS = ((320, 640, True), (1280, 900, False))
 # Controls that the keyboard does not reach, or that show no ring when it does.
 _WITHOUT_RING = """[...document.querySelectorAll("a, button, input, select, summary")].filter((each) => {
-  if (each.disabled || each.type === "hidden" || !each.checkVisibility()) return false;
+  if (each.disabled || each.type === "hidden" || each.ariaHidden === "true" || !each.checkVisibility()) return false;
   each.focus();
   return document.activeElement !== each || each.tabIndex || getComputedStyle(each).outlineStyle === "none";
 }).map((each) => each.outerHTML)"""
