@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, jsonify
 
 from auth.extensions.pages.sign_in import sign_in_page
 from auth.flows.passkeys import assertions
@@ -19,9 +19,21 @@ from auth.html.redirects import redirect_onward, redirect_with_cookie
 from auth.web import Level, audited, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
+from auth.web.errors import ApiError
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
+
+
+@blueprint.get("/.well-known/passkey-endpoints")
+def show_endpoints() -> Response:
+    """Tell password managers where users add and remove passkeys (W3C, A Well-Known URL for Relying Party
+    Passkey Endpoints).
+    """
+    if not latchkey.settings.offers_passkeys:
+        raise ApiError("not_found")
+    account = f"{latchkey.settings.base_url}/account"
+    return jsonify(enroll=f"{account}/passkeys/new", manage=account)
 
 
 @blueprint.get("/sign-in/passkey")

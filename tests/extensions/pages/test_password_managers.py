@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from tests.support.answers import assert_error
 from tests.support.links import BROWSER
 from tests.support.page_tour import tour_all
 from tests.support.pages import Visitor
@@ -110,5 +111,13 @@ def test_pages_at_an_ip_address_offer_no_passkeys_which_browsers_refuse_there(ma
     )
     page = visitor.submit(email=alice.email, password="Correct-Horse-1")
     assert page.url == f"{url}/account"
+    endpoints = app.test_client().get("/.well-known/passkey-endpoints")
+    if has_domain:
+        assert endpoints.json == {"enroll": f"{url}/account/passkeys/new", "manage": f"{url}/account"}
+        assert "Create a passkey" in visitor.visit(endpoints.json["enroll"]).text
+        visitor.visit(f"{url}/account")
+    else:
+        assert_error(endpoints, 404, "not_found")
+    page = visitor.page
     assert ("Add a passkey" in page.text) == has_domain
     assert "Add an authenticator app" in page.text

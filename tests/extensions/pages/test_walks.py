@@ -37,7 +37,7 @@ from tests.support.users import PASSWORD
 pytest_plugins = ["tests.support.tour_fixtures"]
 
 # A download and a redirect are not pages.
-APART = {"/account/data", "/.well-known/change-password"}
+APART = {"/account/data", "/.well-known/change-password", "/.well-known/passkey-endpoints"}
 # Markup, a setting, a route, and a name of the API.
 NO_SENTENCE = re.compile(r"<|&\w+;|\bAUTH_|(?:^|\s)/\w|\w_\w|\{")
 # Texts that the tour does not show, as regular expressions.
