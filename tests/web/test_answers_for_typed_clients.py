@@ -415,6 +415,37 @@ def test_each_client_decodes_each_answer(application, name):
             pytest.fail(f"{client} does not decode this: {error}")
 
 
+@cases("body", [None, {}])
+def test_what_has_no_answer_succeeds_with_and_without_a_body(application, body):
+    """The client for Dart sends an empty object with each request but GET, that for Swift nothing."""
+    application.database.empty()
+    person = application.person(phone=DIGITS, phone_confirm=True)
+    _app, session = set_up(person.open_session())
+    passkey = register_a_passkey(application, session)
+    client_id, admin = application.client_id(), application.service_role
+    allow(application.database, person.id, client_id)
+    identities = {each["provider"]: each["identity_id"] for each in session.get("/user").json["identities"]}
+    statuses = {
+        "grant": application.send("DELETE", f"/user/oauth/grants?client_id={client_id}", body, session),
+        "identity": application.send("DELETE", f"/user/identities/{identities['phone']}", body, session),
+        "passkey": application.send("DELETE", f"/passkeys/{passkey['id']}", body, session),
+        "code": application.send("GET", "/reauthenticate", None, session),
+        "others": application.send("POST", "/logout?scope=others", body, session),
+        "client": application.send("DELETE", f"/admin/oauth/clients/{client_id}", body, **admin),
+        "sign-out": application.send("POST", "/logout?scope=global", body, session),
+        "user": application.send(
+            "DELETE",
+            f"/admin/users/{person.id}",
+            {"should_soft_delete": False} if body == {} else None,
+            **admin,
+        ),
+    }
+    assert {
+        name: response.status_code for name, response in statuses.items() if response.status_code > 204
+    } == {}
+    assert application.database.count("users") == 0
+
+
 @cases("path", ["users", "oauth/clients"])
 def test_clients_read_the_pages_of_lists_from_their_links(application, path):
     """supabase-swift splits the header at each comma and sign of equality, and takes what stands first for the page."""
