@@ -84,6 +84,8 @@ def test_error_of_no_field_describes_the_field_that_gets_the_focus(app, alice, d
     visitor.visit("/sign-in")
     page = visitor.submit(email=alice.email, password="Correct-Horse-1")
     assert '<p class="alert" id="problem" role="alert">This account is blocked.' in page.text
+    assert "<title>Error: Sign in to localhost:8000</title>" in page.text
+    assert "<title>Sign in to localhost:8000</title>" in visitor.visit("/sign-in").text
     (focused,) = re.findall(r"<input[^>]* autofocus[^>]*>", page.text)
     assert 'name="email"' in focused
     assert 'aria-describedby="problem"' in focused
