@@ -54,6 +54,14 @@ SET default_transaction_isolation = 'read committed'
 _TIMEOUTS = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
 """
+# Lifts the role's limits for long work. Postgres before 17 has no transaction_timeout.
+_NO_TIMEOUTS = """
+SELECT set_config(name, '0', {is_local}) FROM pg_settings
+ WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout',
+                'idle_in_transaction_session_timeout', 'idle_session_timeout')
+"""
+NO_TIMEOUTS = _NO_TIMEOUTS.format(is_local="false")
+NO_TIMEOUTS_OF_TRANSACTION = _NO_TIMEOUTS.format(is_local="true")
 # PgBouncer may run a statement in a session without the setting.
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL latchkey.notifies_after_commit = on"
 # Before a statement in the same string, or after BEGIN: the commit does not wait for the disk.
@@ -146,18 +154,18 @@ psycopg2.extensions.set_wait_callback(_wait)
 
 
 def connect(url: str, deadline: float | None = None, *, has_timeouts: bool = True) -> Connection:
-    """Open a connection, with timeouts for short statements by default."""
+    """Open a connection, with timeouts for short statements by default, whatever the role's settings say."""
     connection = connect_patiently(url, deadline)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute(f"{_SESSION}; {_TIMEOUTS if has_timeouts else ''}")
+        cursor.execute(f"{_SESSION}; {_TIMEOUTS if has_timeouts else NO_TIMEOUTS}")
     return connection
 
 
 def connect_patiently(url: str, deadline: float | None = None) -> Connection:
-    """Open a connection without a time limit for statements, whose transactions are READ COMMITTED whatever
-    the role's settings say. Each of several hosts gets a share of the time: libpq would spend all of it on
-    one that hangs, and not reach the one that has taken over.
+    """Open a connection with the role's time limits. Its transactions are READ COMMITTED, whatever the role's
+    settings say. Each of several hosts gets a share of the time: libpq would spend all of it on one that
+    hangs, and not reach the one that has taken over.
     """
     hosts = sorted(_hosts(url), key=lambda host: host != _last_hosts.get(url))
     refusals: list[str] = []

@@ -17,7 +17,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from sql import DIRECTORY, roles
-from sql.pool import connect_patiently, reason
+from sql.pool import NO_TIMEOUTS_OF_TRANSACTION, connect_patiently, reason
 
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
@@ -90,6 +90,7 @@ def _right_to_create(cursor: Cursor) -> str:
 def pending(url: str, requests_url: str | None = None) -> list[str]:
     """Return the names of the steps that `apply` would take. Raises `psycopg2.Error`, as it does."""
     with closing(connect_patiently(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(NO_TIMEOUTS_OF_TRANSACTION)
         return _pending(cursor, requests_url)
 
 
@@ -121,6 +122,7 @@ def _take_step_beside_nodes(
         tries += 1
         try:
             with connection, connection.cursor() as cursor:
+                cursor.execute(NO_TIMEOUTS_OF_TRANSACTION)
                 return _take_step(cursor, requests_url, _LOCK_TIMEOUT)
         except _LOCKED as error:
             if tries % _TRIES_PER_NOTICE == 0:

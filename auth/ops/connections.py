@@ -9,7 +9,7 @@ from psycopg2.extras import NamedTupleCursor
 
 import sql
 from sql import Call, Database, Runner
-from sql.pool import Connection, connect_patiently
+from sql.pool import NO_TIMEOUTS, Connection, connect_patiently
 
 _STATEMENTS = sql.shipped()
 
@@ -34,8 +34,7 @@ def connect(url: str) -> Connection:
     """Open a connection without timeouts, overriding those of the role."""
     connection = connect_patiently(url)
     with connection, connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
-        cursor.execute("SET lock_timeout = 0; SET timezone = 'UTC'")
+        cursor.execute(f"SET timezone = 'UTC'; {NO_TIMEOUTS}")
     return connection
 
 

@@ -15,6 +15,7 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn, parse_dsn
 
+from auth.ops import connections
 from sql import load_statements
 from sql.pool import Pool, connect
 from tests.support.processes import free_port, wait_until
@@ -31,6 +32,21 @@ def test_connection_has_timeouts(database_url, monkeypatch):
         }.items():
             cursor.execute(f"SHOW {name}")
             assert cursor.fetchone() == (value,)
+
+
+def test_connection_for_long_work_lifts_every_time_limit_of_the_role(new_database):
+    url = new_database()
+    with closing(psycopg2.connect(url)) as direct, direct.cursor() as cursor:
+        limits = "^(statement|lock|transaction|idle).*_timeout$"
+        cursor.execute("SELECT name FROM pg_settings WHERE context = 'user' AND name ~ %s", (limits,))
+        names = [name for (name,) in cursor.fetchall()]
+        for name in names:
+            cursor.execute(f"ALTER DATABASE {direct.info.dbname} SET {name} = '7s'")
+        direct.commit()
+    for connection in (connect(url, has_timeouts=False), connections.connect(url)):
+        with closing(connection), connection.cursor() as cursor:
+            cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", (names,))
+            assert dict(cursor.fetchall()) == dict.fromkeys(names, "0")
 
 
 def test_connection_goes_to_the_next_host_when_the_first_refuses(database_url):

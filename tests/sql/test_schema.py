@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
@@ -84,6 +85,17 @@ class TestNewDatabase:
         assert execute(url, "SELECT version FROM schema_version") == [(schema.NEWEST,)]
         assert execute(url, "SELECT extname FROM pg_extension") == [("plpgsql",)]
         assert schema.apply(url) == []
+
+    @pytest.mark.parametrize(
+        "name", ["statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout"]
+    )
+    def test_time_limit_of_the_database_or_role_interrupts_no_step(self, new_database, name):
+        url = new_database()
+        if not execute(url, "SELECT 1 FROM pg_settings WHERE name = %s", (name,)):
+            pytest.skip(f"this Postgres has no {name}")
+        execute(url, f"ALTER DATABASE {urlsplit(url).path[1:]} SET {name} = '20ms'")
+        assert schema.apply(url) == NEW
+        assert schema.pending(url) == []
 
     def test_database_of_another_application_is_refused_and_unchanged(self, new_database):
         url = new_database()
