@@ -11,7 +11,7 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 from gunicorn.util import close_graceful
 from gunicorn.workers.ggevent import GeventWorker
 
-from auth.ops.processes import backlog
+from auth.ops.processes import backlog, open_files
 from auth.ops.processes.gunicorn_errors import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
@@ -98,6 +98,7 @@ class Worker(GeventWorker):
     def init_process(self) -> None:
         # Plain attributes, because a request reads 30 settings, each by two calls: 9 % of GET /user.
         vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
+        self.worker_connections = open_files.make_room(self.worker_connections)
         super().init_process()
 
     def patch(self) -> None:  # gunicorn.conf.py has patched the modules before they were used

@@ -28,7 +28,7 @@ from auth.core import logs
 from auth.core.keys import fingerprints, key_ring
 from auth.core.settings import Settings, SettingsError, load, running, served, state
 from auth.ops.connections import single
-from auth.ops.processes import backlog, start_checks, starting
+from auth.ops.processes import backlog, open_files, start_checks, starting
 from auth.ops.processes.delivery_process import DeliveryProcess
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from auth.ops.processes.master import Master, StartedWorker
@@ -102,6 +102,8 @@ def when_ready(server: Master) -> None:
         _say(passkey_notice, "warning")
     for notice in start_checks.notices(config):
         _say(notice, "warning")
+    if shortage := open_files.shortage(server.cfg.worker_connections):
+        _say(shortage, "warning")
     if config.metrics_bind:
         _say(f"Metrics: http://{config.metrics_bind}/metrics")
     _say(f"Serving {config.base_url}, listening on {starting.address(config)}. Press Ctrl-C to stop.")
