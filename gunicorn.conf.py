@@ -27,6 +27,7 @@ worker_connections = 800
 # Longer than the 60 s of nginx and cloud load balancers: a request sent while we close the connection would
 # be lost.
 keepalive = 75
+worker_tmp_dir = _starting.directory_of_heartbeats()
 # A frozen worker, or delivery process, is replaced. A healthy one gives a sign of life every second.
 timeout = 10
 graceful_timeout = 8  # Docker allows 10 s, in which Postgres stops too

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from auth.core.settings import cores
+from auth.core.cores import cores
 from bench.interpreter import described
 
 # The name in docs/performance.md of each figure that it begins with, and the unit.

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from auth.core.settings import cores
+from auth.core.cores import cores
 from auth.core.settings.state import running_postgres_url
 from bench import load
 from bench.load import Load

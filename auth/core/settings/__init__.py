@@ -17,6 +17,7 @@ from environs import Env
 from limits import RateLimitItem
 from marshmallow.validate import Length
 
+from auth.core.cores import cores
 from auth.core.net.networks import is_loopback, parse
 from auth.core.settings import brand, kept_secrets, relying_party, state
 from auth.core.settings.kept_secrets import Missing
@@ -25,11 +26,6 @@ from auth.core.settings.values import combined, encryption, hooks, kinds, mistak
 from auth.core.tokens import claim_rules
 
 _WITHOUT_PREFIX = {"database_url", "port"}
-
-
-def cores() -> int:
-    # A container may be given fewer cores than the machine has.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -14,7 +14,8 @@ from psycopg2.errors import LockNotAvailable, QueryCanceled
 
 from auth import registry
 from auth.core.checks import Check, Context, Failure, NotChecked, Note
-from auth.core.settings import Settings, cores
+from auth.core.cores import cores
+from auth.core.settings import Settings
 from auth.core.settings.state import NotRunningError
 from auth.ops.doctor import database, delivery, mail, public_url, secrets
 from sql import Database

@@ -6,6 +6,7 @@ import fcntl
 import gc
 import os
 import socket
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +29,7 @@ from sql.pool import SIZE, unusable
 # The errors for an address without an interface, and for names that do not resolve.
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_AGAIN)
 _OTHER_CONNECTIONS = 20  # for operators and their tools
+_MEMORY = "/dev/shm"  # noqa: S108
 
 
 def start(server: Master, settings: Settings) -> None:
@@ -36,6 +38,7 @@ def start(server: Master, settings: Settings) -> None:
     Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`.
     """
     _refuse_wider_address(server, settings)
+    _refuse_without_temporary_files(server)
     if not settings.database_url:
         _start_embedded_postgres(server, settings)
     database_url = settings.find_database()
@@ -143,6 +146,25 @@ def _share_state_directory(server: Master, settings: Settings) -> None:
 def address(settings: Settings) -> str:
     host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
     return f"{host}:{settings.port}"
+
+
+def directory_of_heartbeats() -> str | None:
+    """Return where workers write each second: memory, which a read-only container has too, and which no full
+    or slow disk delays. None is gunicorn's default, the directory of temporary files.
+    """
+    return _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None
+
+
+def _refuse_without_temporary_files(server: Master) -> None:
+    """Refuse with one line: gunicorn would fail when it starts the workers."""
+    if server.cfg.worker_tmp_dir:
+        return
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        raise SettingsError(
+            "TMPDIR: No directory of temporary files can be written. Mount a tmpfs at /tmp or /dev/shm."
+        ) from None
 
 
 def _refuse_wider_address(server: Master, settings: Settings) -> None:

@@ -15,7 +15,7 @@ import psycopg2
 import pytest
 
 from auth.core.checks import Check
-from auth.core.settings import cores
+from auth.core.cores import cores
 
 # Its first import reads the names of the checks, before a test replaces them.
 from auth.ops.commands import doctor as _  # noqa: F401
