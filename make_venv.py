@@ -52,7 +52,7 @@ def port_in_use():
     """Return a line if the service could not listen. It checks again, and all else, when it starts."""
     settings = {}
     if os.path.exists(".env"):
-        with open(".env") as file:
+        with open(".env", encoding="utf-8-sig") as file:
             lines = r"""^[ \t]*(?:export[ \t]+)?(PORT|AUTH_BIND)[ \t]*=[ \t]*["']?([^\s"'#]*)"""
             settings = dict(re.findall(lines, file.read(), re.MULTILINE))
     settings.update(os.environ)
@@ -73,7 +73,10 @@ def main(extras, serves=False):
         sys.exit(line)
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     os.umask(0o022)  # under root, the embedded Postgres runs as another user, which must be able to read it
-    with open("setup.cfg") as manifest, open("constraints.txt") as constraints:
+    with (
+        open("setup.cfg", encoding="utf-8") as manifest,
+        open("constraints.txt", encoding="utf-8") as constraints,
+    ):
         # `make run` and `make test` may start at the same time in a fresh clone.
         fcntl.flock(manifest, fcntl.LOCK_EX)
         text = manifest.read()

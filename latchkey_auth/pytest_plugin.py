@@ -56,7 +56,7 @@ class _Run:
                     command = os.environ.get("LATCHKEY_COMMAND")
                     self._process, server = launch(command, lifeline, self.directory / "log")
                 file.write_text(json.dumps(server))
-        server = json.loads(file.read_text())
+        server = json.loads(file.read_text(encoding="utf-8"))
         return Control(server["control"], server["key"]).start(settings)
 
     def end(self) -> None:
@@ -64,7 +64,7 @@ class _Run:
         if self._made is None:
             return
         with contextlib.suppress(OSError, LatchkeyError):
-            server = json.loads((self._made / "server.json").read_text())
+            server = json.loads((self._made / "server.json").read_text(encoding="utf-8"))
             Control(server["control"], server["key"]).call("stop")
         self._close()
         if self._process:

@@ -75,7 +75,7 @@ def launch(
         line = output.readline()
     if not line:
         process.wait()
-        raise LatchkeyError(f"latchkey test-server did not start:\n{log.read_text()[-2000:]}")
+        raise LatchkeyError(f"latchkey test-server did not start:\n{log.read_text(encoding='utf-8')[-2000:]}")
     return process, json.loads(line)
 
 

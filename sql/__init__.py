@@ -98,7 +98,7 @@ def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
     """Read all statements. Raises `InvalidStatement`."""
     statements: dict[str, Statement] = {}
     for path in sorted(directory.glob("*.sql")):
-        for statement in _parse(path.read_text(), path.name):
+        for statement in _parse(path.read_text(encoding="utf-8"), path.name):
             if statement.name in statements:
                 raise InvalidStatement(f"{path.name}: {statement.name} is there twice")
             statements[statement.name] = statement

@@ -74,7 +74,7 @@ def grant(cursor: Cursor, requests_url: str | None, definitions: str) -> None:
         "tables": composed.SQL(tables),
         "functions": _functions_of_owner(cursor, definitions),
     }
-    cursor.execute(composed.SQL(GRANTS.read_text()).format(**names))
+    cursor.execute(composed.SQL(GRANTS.read_text(encoding="utf-8")).format(**names))
 
 
 def revoke_from_all_roles(cursor: Cursor, definitions: str) -> None:

@@ -98,7 +98,8 @@ def usable_from(version: int | None = None) -> int:
     """Return the oldest version whose releases can use the schema of this version, by default the newest."""
     last = version or NEWEST
     lines = {
-        number: _USABLE_FROM.match(MIGRATIONS[number].read_text()) for number in range(OLDEST + 1, last + 1)
+        number: _USABLE_FROM.match(MIGRATIONS[number].read_text(encoding="utf-8"))
+        for number in range(OLDEST + 1, last + 1)
     }
     return max(int(line[1]) if line else number for number, line in lines.items())
 
@@ -166,7 +167,7 @@ def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str
 
 def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
     if step == SCHEMA.name:
-        cursor.execute(SCHEMA.read_text())
+        cursor.execute(SCHEMA.read_text(encoding="utf-8"))
         _record_version(cursor, NEWEST)
     elif step == FUNCTIONS.name:
         # Postgres does not check the bodies, because functions call each other in any order. A test does.
@@ -179,7 +180,7 @@ def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
         roles.grant(cursor, requests_url, _definitions())
     else:
         version = int(step[:4])
-        cursor.execute(MIGRATIONS[version].read_text())
+        cursor.execute(MIGRATIONS[version].read_text(encoding="utf-8"))
         _record_version(cursor, version)
 
 
@@ -219,21 +220,25 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
     # The functions of a newer release stay. A backup of it that was restored has no grants either.
     if version <= NEWEST and (steps or digest != _digest()):
         return [*steps, FUNCTIONS.name]
-    return [] if roles.has_grants(cursor, requests_url, SCHEMA.read_text()) else [roles.GRANTS.name]
+    return (
+        []
+        if roles.has_grants(cursor, requests_url, SCHEMA.read_text(encoding="utf-8"))
+        else [roles.GRANTS.name]
+    )
 
 
 def _definitions() -> str:
-    return SCHEMA.read_text() + _functions()
+    return SCHEMA.read_text(encoding="utf-8") + _functions()
 
 
 def _functions() -> str:
     """Return the statements that replace the functions. Those that run as the owner keep the search path."""
-    texts = [path.read_text() for path in sorted(FUNCTIONS.glob("*.sql"))]
+    texts = [path.read_text(encoding="utf-8") for path in sorted(FUNCTIONS.glob("*.sql"))]
     return "\n".join([_SEARCH_PATH, *texts])
 
 
 def _digest() -> str:
-    return hashlib.sha256((_functions() + roles.GRANTS.read_text()).encode()).hexdigest()
+    return hashlib.sha256((_functions() + roles.GRANTS.read_text(encoding="utf-8")).encode()).hexdigest()
 
 
 def _installed_version(cursor: Cursor) -> int | None:

@@ -11,6 +11,8 @@ from auth.core.tokens import signing_keys
 
 # The service ignores missing files until it knows the database. Commands that need no secrets ignore them.
 Missing = Literal["refuse", "ignore"]
+# Editors of Windows write it before a text.
+_MARK = "\ufeff"
 _RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
@@ -57,7 +59,9 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
     for name, path in files.items():
         text = ""
         try:
-            text = path.read_text().strip()
+            text = path.read_text(encoding="utf-8").strip()
+            if name == "jwt_keys":
+                text = text.removeprefix(_MARK)
             if text:
                 check(name, text, path, jwk_set)
             else:
@@ -69,8 +73,16 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
         except ValueError as error:
             problem = validators.sentence(error)
             problems.append(f"{path}: {problem}" + (f" {_RESTORE}" if problem.endswith(".") else ""))
-        secrets[name] = text if name == "jwt_keys" else tuple(text.split(","))
+        secrets[name] = text if name == "jwt_keys" else _values(text)
     return secrets, problems
+
+
+def _values(text: str) -> tuple[str, ...]:
+    """Return the secrets of a file. One after a byte order mark is known with it and without: a node may have
+    used it as it is, but no client can send it.
+    """
+    values = text.split(",")
+    return (*values, values[0].removeprefix(_MARK)) if text.startswith(_MARK) else tuple(values)
 
 
 def check(name: str, text: str, path: Path, jwk_set: validators.Validator = validators.jwk_set) -> None:

@@ -89,7 +89,7 @@ def keep_wanted_workers(number: int) -> None:
 def wanted_workers() -> int | None:
     """Return that number. `latchkey deliver` has no workers."""
     path = Path(os.environ[METRICS_DIRECTORY]) / _WANTED_WORKERS
-    return int(path.read_text()) if path.exists() else None
+    return int(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def discard_gauges(slot: int) -> None:
@@ -130,7 +130,7 @@ def running_postgres_url(directory: Path) -> str:
     """Return the URL for the superuser, who owns the tables. Raises `NotRunningError`."""
     data = directory.resolve() / "postgres"
     try:
-        lines = (data / "postmaster.pid").read_text().splitlines()
+        lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
     except PermissionError as error:
         raise NotRunningError(unusable(directory, error)) from None
     except OSError:

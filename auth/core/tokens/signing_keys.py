@@ -70,7 +70,7 @@ def is_jwk_set(text: str) -> bool:
 
 
 def _json_of(text: str) -> str:
-    return text if is_jwk_set(text) else Path(text).read_text()
+    return text if is_jwk_set(text) else Path(text).read_text(encoding="utf-8-sig")
 
 
 def _jwks_of(text: str) -> list[Jwk]:

@@ -140,7 +140,7 @@ def _lead_to_page(token: Token, document: Path, root: str) -> None:
 
 
 def _text(path: Path) -> str:
-    return re.sub(r"<!--.*?-->\n?", "", (ROOT / path).read_text())
+    return re.sub(r"<!--.*?-->\n?", "", (ROOT / path).read_text(encoding="utf-8"))
 
 
 def _resolved(document: Path, target: str) -> Path:

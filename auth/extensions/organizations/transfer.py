@@ -91,7 +91,7 @@ def lines(asked: Asked) -> Iterator[str]:
 
 def take(asked: Asked, file: Path) -> Iterator[Imported]:
     """Create the organizations of a file, and add what belongs to them. Raises `UnreadableLine`."""
-    with file.open(encoding="utf-8") as source:
+    with file.open(encoding="utf-8-sig") as source:
         for number, line in enumerate(source, 1):
             if line.strip():
                 yield from _take(asked, _read(number, line))

@@ -42,7 +42,7 @@ def read_key(path: Path) -> str:
     try:
         if problem := exposure(path):
             raise UnusableKey(f"{path} is refused. Fix its mode: {problem}")
-        return path.read_text().rstrip("\r\n")
+        return path.read_text(encoding="utf-8-sig").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UnusableKey(f"{path} cannot be read: {reason}. {_NAME_IT}") from None

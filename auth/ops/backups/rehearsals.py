@@ -59,7 +59,7 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
 
 def _grant_what_the_operator_made(connection: Connection, requests_url: str) -> None:
     """Grant the role of requests what triggers of the operator may need: a backup has no grants."""
-    tables = roles.TABLES.findall(schema.SCHEMA.read_text())
+    tables = roles.TABLES.findall(schema.SCHEMA.read_text(encoding="utf-8"))
     role = str(parse_dsn(requests_url)["user"])
     grants = queries.compose_grants_of_operator(Unprepared(connection), role=role, tables=tables)
     with connection.cursor() as cursor:
@@ -80,7 +80,12 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
         # Another program may have the port.
         while not (running.is_serving(directory / "var") and _is_healthy(base_url, http)):
             if process.poll() is not None or time.monotonic() > deadline:
-                end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
+                end = (
+                    (directory / "service.log")
+                    .read_text(encoding="utf-8", errors="replace")
+                    .strip()
+                    .splitlines()[-3:]
+                )
                 raise BackupError(
                     f"The service does not start on the restored database. Fix what it says: {' '.join(end)}"
                 )

@@ -55,7 +55,7 @@ class RestoredSecrets:
     def of_before(cls, settings: Settings) -> Self:
         """Return the secrets from before the last restore. Raises `BackupError` if there are none."""
         try:
-            former = json.loads(former_secrets(settings).read_text())
+            former = json.loads(former_secrets(settings).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise BackupError(NOTHING_TO_UNDO) from None
         restored = {field: former.get(field, []) for field in kept_secrets.FILES}
@@ -103,7 +103,7 @@ class RestoredSecrets:
     def _current(self) -> dict[str, list[Secret]]:
         paths = {field: self._directory / kept_secrets.FILES[field] for field in self._restored}
         return {
-            field: BY_FIELD[field].values(path.read_text().strip()) if path.exists() else []
+            field: BY_FIELD[field].values(path.read_text(encoding="utf-8").strip()) if path.exists() else []
             for field, path in paths.items()
         }
 

@@ -64,7 +64,9 @@ def _password(latchkey: Latchkey, email: str) -> str:
         if not password and sys.stdin.isatty():
             password = _ask()
         elif not password:
-            password, _, more = sys.stdin.read().partition("\n")
+            # Windows ends lines with two characters, and its editors begin files with a byte order mark.
+            text = sys.stdin.read().removeprefix("\ufeff").replace("\r\n", "\n")
+            password, _, more = text.partition("\n")
             if more:
                 raise click.ClickException(
                     "Standard input has more than one line. Give it only the password."

@@ -135,7 +135,10 @@ def invite(emails: tuple[str, ...], groups: str) -> None:
     """
     has_refused = False
     with as_operator() as asked, failures(Path(emails[0])):
-        texts = [Path(each).read_text(errors="replace") if Path(each).is_file() else each for each in emails]
+        texts = [
+            Path(each).read_text(encoding="utf-8-sig", errors="replace") if Path(each).is_file() else each
+            for each in emails
+        ]
         group_names = check(form_schemas.InvitationForm(only=["groups"]), {"groups": groups})["groups"]
         for email in lists.emails_in("\n".join(texts)):
             reason = None

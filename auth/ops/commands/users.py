@@ -168,7 +168,7 @@ def _report(outcomes: Iterator[ImportOutcome], total: int, reports_all: bool) ->
 def _read_hash_config(path: Path | None) -> Mapping[str, str]:
     if path is None:
         return {}
-    config = dict(_HASH_CONFIG.findall(path.read_text(errors="replace")))
+    config = dict(_HASH_CONFIG.findall(path.read_text(encoding="utf-8", errors="replace")))
     if missing := {"base64_signer_key", "rounds", "mem_cost"} - config.keys():
         raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}. Copy the whole hash_config.")
     return config

@@ -172,7 +172,7 @@ class EmbeddedPostgres:
         """
         pid_file = self._data / "postmaster.pid"
         try:
-            lines = pid_file.read_text().splitlines()
+            lines = pid_file.read_text(encoding="utf-8").splitlines()
             pid = int(lines[0])
         except (FileNotFoundError, IndexError, ValueError):
             return
@@ -188,14 +188,18 @@ class EmbeddedPostgres:
         # look for sessions of a killed postmaster, which still write to the data.
         for path in (pid_file, self._data / f".s.PGSQL.{state.POSTGRES_PORT}.lock"):
             if path.exists():
-                rest = path.read_text().splitlines(keepends=True)[1:]
+                rest = path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]
                 path.write_text("".join([f"{os.getpid()}\n", *rest]))
 
     def _is_postmaster(self, pid: int) -> bool:
         """Whether a process is our server, and not a zombie, which has no arguments."""
         try:
             if sys.platform == "linux":
-                command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+                command = (
+                    Path(f"/proc/{pid}/cmdline")
+                    .read_text(encoding="utf-8", errors="replace")
+                    .replace("\0", " ")
+                )
             else:
                 ps = ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)]
                 command = subprocess.run(ps, capture_output=True, text=True, check=False).stdout  # noqa: S603
@@ -221,7 +225,7 @@ class EmbeddedPostgres:
         deadline = time.monotonic() + _START_LIMIT
         while not self._is_ready(process.pid):
             if self.has_died() or time.monotonic() > deadline:
-                with self._log.open(errors="replace") as log:
+                with self._log.open(encoding="utf-8", errors="replace") as log:
                     log.seek(log_size)
                     last_lines = "".join(log.readlines()[-20:]).strip()
                 raise EmbeddedPostgresError(
@@ -231,7 +235,7 @@ class EmbeddedPostgres:
 
     def _is_ready(self, pid: int) -> bool:
         try:
-            lines = (self._data / "postmaster.pid").read_text().splitlines()
+            lines = (self._data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return False
         return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"

@@ -73,7 +73,7 @@ class Databases:
                 requests_url = self._of_requests(self._of(draft)) if self._of_requests else None
                 schema.apply(self._of(draft), requests_url=requests_url)
                 with closing(connect(self._of(draft))) as drafted, drafted:
-                    drafted.cursor().execute(_FUNCTIONS.read_text())
+                    drafted.cursor().execute(_FUNCTIONS.read_text(encoding="utf-8"))
                 execute(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
             name = _create(connection, template)
             url = self._of_requests(self._of(name)) if self._of_requests else self._of(name)

@@ -20,7 +20,7 @@ def fail() -> None:
     line = f"{request.method} {request.path}"
     with_grant = f"{line}?grant_type={request.args.get('grant_type')}"
     for path in sorted(_failures.iterdir()):
-        failure = json.loads(path.read_text())
+        failure = json.loads(path.read_text(encoding="utf-8"))
         if fnmatchcase(line, failure["request"]) or fnmatchcase(with_grant, failure["request"]):
             path.unlink()
             headers = {"Retry-After": "1"} if ERRORS[failure["key"]][0] in (429, 503) else None

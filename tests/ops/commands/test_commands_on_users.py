@@ -73,7 +73,7 @@ def test_list_of_users_is_that_of_the_console_as_lines_json_and_csv(run, carol, 
 
 def test_emails_of_a_file_are_invited_and_refused_ones_named(run, alice, outbox, database, tmp_path):
     path = tmp_path / "team.txt"
-    path.write_text("Dave@example.com\nalice@example.com; erin@example.com\n")
+    path.write_text("\ufeffDave@example.com\nalice@example.com; erin@example.com\n")
     lines = run("invite", str(path), status=3).splitlines()
     assert (lines[0], lines[2]) == ("dave@example.com is invited.", "erin@example.com is invited.")
     assert lines[1].startswith("alice@example.com: refused: ")

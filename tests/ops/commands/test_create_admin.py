@@ -68,6 +68,8 @@ class TestNewUser:
             ("Carol@EXAMPLE.com", PASSWORD_IN_ENVIRONMENT, PASSWORD),
             (CAROL, {"input": " Horse battery 1! \n"}, " Horse battery 1! "),
             (CAROL, {"input": "Gro\u0308\u00dfe-123\n"}, "Gr\u00f6\u00dfe-123"),
+            # A file that was written on Windows.
+            (CAROL, {"input": f"\ufeff{PASSWORD}\r\n"}, PASSWORD),
             (CAROL, {"env": {"LATCHKEY_ADMIN_PASSWORD": "Gro\u0308\u00dfe-123"}}, "Gr\u00f6\u00dfe-123"),
         ],
     )

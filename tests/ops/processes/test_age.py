@@ -39,6 +39,13 @@ def test_each_recipient_decrypts_a_file_even_with_other_programs(size, tmp_path)
     assert decrypt(encrypted, OTHER_IDENTITY) == plaintext
 
 
+def test_identity_file_that_was_saved_on_windows_decrypts(encrypted, tmp_path):
+    path = tmp_path / "latchkey.key"
+    path.write_bytes(b"\xef\xbb\xbf" + IDENTITY.replace("\n", "\r\n").encode())
+    path.chmod(0o600)
+    assert decrypt(encrypted, age.read_key(path)) == b"s" * (2 * CHUNK)
+
+
 @cases("at", [*range(0, 300, 37), CHUNK, -CHUNK - 16, -1])
 def test_truncated_or_changed_file_is_refused(encrypted, at):
     changed = bytearray(encrypted)

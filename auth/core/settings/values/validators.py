@@ -294,7 +294,7 @@ def domains(value: str) -> frozenset[str]:
     lines = value.split(",")
     if "/" in value:
         try:
-            lines = Path(value).read_text().splitlines()
+            lines = Path(value).read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             raise ValueError(f"{reason}. {_capital(_DOMAINS)}") from None
