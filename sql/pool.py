@@ -46,6 +46,9 @@ CHECKOUT_DEADLINE = 2.0
 _PATIENCE = 10.0
 # These override the role's settings. PgBouncer passes both on.
 _PARAMETERS: dict[str, Any] = {"application_name": "latchkey", "client_encoding": "UTF8"}
+# Load balancers and firewalls forget a silent connection, some after a minute, without a word. By default,
+# Linux probes after two hours. The URL may say otherwise.
+_KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 # With this check, Postgres ends the statement of a client that gave up its connection.
 _SESSION = """
 SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC';
@@ -177,7 +180,8 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
         host_deadline = ends_at and time.monotonic() + (ends_at - time.monotonic()) / (len(hosts) + 1)
         factory = partial(Connection, deadline=host_deadline)
         try:
-            connection = psycopg2.connect(host, connection_factory=factory, **_PARAMETERS)
+            parameters = _KEEPALIVES | parse_dsn(host) | _PARAMETERS
+            connection = psycopg2.connect(connection_factory=factory, **parameters)
         except psycopg2.OperationalError as error:
             refusals.append(_refusal(host, error))
             if not hosts:

@@ -1,6 +1,8 @@
 """The pool of connections to Postgres, and the timeouts of its connections."""
 
+import os
 import re
+import socket
 import threading
 import time
 import uuid
@@ -20,6 +22,7 @@ from sql import load_statements
 from sql.pool import Pool, connect
 from tests.support.processes import free_port, wait_until
 from tests.support.timeouts import SERVICE_TIMEOUTS
+from tests.support.tls_postgres import TlsPostgres
 
 
 def test_connection_has_timeouts(database_url, monkeypatch):
@@ -47,6 +50,22 @@ def test_connection_for_long_work_lifts_every_time_limit_of_the_role(new_databas
         with closing(connection), connection.cursor() as cursor:
             cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", (names,))
             assert dict(cursor.fetchall()) == dict.fromkeys(names, "0")
+
+
+def test_idle_connection_is_probed_before_a_load_balancer_forgets_it_unless_the_url_says_otherwise(
+    database_url,
+):
+    options = {"SO_KEEPALIVE": socket.SOL_SOCKET} | dict.fromkeys(
+        ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT"), socket.IPPROTO_TCP
+    )
+    with TlsPostgres(database_url, None) as server:
+        for changes, idle in (({}, 30), ({"keepalives_idle": "200"}, 200)):
+            with (
+                closing(connect(server.url("127.0.0.1", **changes))) as connection,
+                socket.socket(fileno=os.dup(connection.fileno())) as end,
+            ):
+                values = [end.getsockopt(level, getattr(socket, name)) for name, level in options.items()]
+            assert values == [1, idle, 10, 3]
 
 
 def test_connection_goes_to_the_next_host_when_the_first_refuses(database_url):
