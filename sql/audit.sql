@@ -117,11 +117,12 @@ WITH RECURSIVE actions (action) AS (
 )
 SELECT action FROM actions WHERE action IS NOT NULL;
 
--- name: list_organizations_called(text text, most integer) -> rows
--- An organization with a short name, also one that has ended, else those with a name.
-SELECT o.id::text, o.slug, o.name, iso_8601(o.created_at) AS created_at, o.slug = lower(:text) AS has_slug
+-- name: list_organizations_called(text text, lower_text text, most integer) -> rows
+-- An organization with a short name, also one that has ended, else those with a name. In a Turkish collation,
+-- lower('I') is another letter than in a short name.
+SELECT o.id::text, o.slug, o.name, iso_8601(o.created_at) AS created_at, o.slug = :lower_text AS has_slug
   FROM organizations AS o
- WHERE o.slug = lower(:text)
+ WHERE o.slug = :lower_text
     OR words_of_organization(o) @@ query_of(:text) AND lower(o.name) = lower(:text)
- ORDER BY o.slug = lower(:text) DESC, o.created_at, o.id
+ ORDER BY o.slug = :lower_text DESC, o.created_at, o.id
  LIMIT :most;

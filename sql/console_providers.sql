@@ -30,13 +30,13 @@ SELECT 'organization', o.id::text, o.name, NULL, NULL, o.ended_at IS NULL
   FROM organizations AS o
  WHERE o.id = ANY (:organizations::uuid[]);
 
--- name: list_providers_called(text text, identifier text, most integer) -> rows (slug?)
+-- name: list_providers_called(text text, lower_text text, identifier text, most integer) -> rows (slug?)
 -- The providers with an id or identifier, else with a domain, else with a name: `rank` is 1, 2 or 3.
 SELECT p.id, p.identifier, p.name, o.slug, called.rank
   FROM (SELECT p.id, 1 AS rank FROM identity_providers AS p
-         WHERE p.id::text = lower(:text) OR p.identifier IN (:text, :identifier)
+         WHERE p.id::text = :lower_text OR p.identifier IN (:text, :identifier)
          UNION ALL
-        SELECT d.provider_id, 2 FROM identity_provider_domains AS d WHERE d.domain = lower(:text)
+        SELECT d.provider_id, 2 FROM identity_provider_domains AS d WHERE d.domain = :lower_text
          UNION ALL
         SELECT p.id, 3 FROM identity_providers AS p WHERE lower(p.name) = lower(:text)) AS called
   JOIN identity_providers AS p ON p.id = called.id

@@ -290,7 +290,7 @@ class ListOrganizationsCalled(NamedTuple):
     created_at: str
     has_slug: bool
 
-def list_organizations_called(on: Runner, /, *, text: str | None, most: int | None) -> list[ListOrganizationsCalled]: ...
+def list_organizations_called(on: Runner, /, *, text: str | None, lower_text: str | None, most: int | None) -> list[ListOrganizationsCalled]: ...
 
 def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, provider_term: str | None, by_key: bool | None, network: str | None) -> int: ...
 
@@ -528,7 +528,7 @@ class ListProvidersCalled(NamedTuple):
     slug: str | None
     rank: int
 
-def list_providers_called(on: Runner, /, *, text: str | None, identifier: str | None, most: int | None) -> list[ListProvidersCalled]: ...
+def list_providers_called(on: Runner, /, *, text: str | None, lower_text: str | None, identifier: str | None, most: int | None) -> list[ListProvidersCalled]: ...
 
 class ListEntriesOfProvider(NamedTuple):
     name: str

@@ -108,7 +108,11 @@ def find(asked: Asked, text: str) -> "queries.SelectIdentityProvider":
     Refuse a name that several have, with their identifiers in the details.
     """
     rows = queries.list_providers_called(
-        asked.db, text=text, identifier=f"{IDENTIFIER}{text}", most=_MOST_NAMESAKES
+        asked.db,
+        text=text,
+        lower_text=text.lower(),
+        identifier=f"{IDENTIFIER}{text}",
+        most=_MOST_NAMESAKES,
     )
     best = [row for row in rows if row.rank == rows[0].rank]
     if not best:

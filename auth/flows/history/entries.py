@@ -29,5 +29,5 @@ def entries_of_organization(on: Runner, id: str, most: int) -> "list[queries.Sea
 
 def organizations_called(on: Runner, text: str) -> "list[queries.ListOrganizationsCalled]":
     """Return the organization with a short name, else those with a name in any case."""
-    rows = queries.list_organizations_called(on, text=text, most=_MOST_NAMESAKES)
+    rows = queries.list_organizations_called(on, text=text, lower_text=text.lower(), most=_MOST_NAMESAKES)
     return rows[:1] if rows and rows[0].has_slug else rows
