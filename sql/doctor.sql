@@ -18,6 +18,15 @@ SELECT current_setting('server_encoding') AS encoding,
        ) AS taken
  WHERE r.rolname = current_user AND d.datname = current_database();
 
+-- name: select_collation() -> row (recorded?, actual?)
+-- The version of the default collation by which the indexes were built, that of the system, and what rebuilds
+-- them. Postgres 14 records none.
+SELECT to_jsonb(d) ->> 'datcollversion' AS recorded,
+       pg_collation_actual_version('"default"'::regcollation) AS actual,
+       format('REINDEX DATABASE %1$I; ALTER DATABASE %1$I REFRESH COLLATION VERSION', datname) AS remedy
+  FROM pg_database AS d
+ WHERE d.datname = current_database();
+
 -- name: touch_users_and_sessions()
 -- Takes the locks that changes take, and changes nothing.
 WITH touched AS (

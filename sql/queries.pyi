@@ -746,6 +746,13 @@ class SelectServer(NamedTuple):
 
 def select_server(on: Runner, /) -> SelectServer: ...
 
+class SelectCollation(NamedTuple):
+    recorded: str | None
+    actual: str | None
+    remedy: str
+
+def select_collation(on: Runner, /) -> SelectCollation: ...
+
 def touch_users_and_sessions(on: Runner, /) -> int: ...
 
 class ListBlockers(NamedTuple):

@@ -5,7 +5,7 @@ import re
 # Words of a sentence that does not name its actor, and of one that is no English.
 _VAGUE = r"\b([Ww]ho(ever|m)?|[Ww]hatever|[Nn]obody|[Ss]omebody|[Aa]nybody|[Ee]verybody)\b"
 # A line to paste: a command, a statement, a setting, a header or records of DNS.
-_LINE = r"(latchkey|systemctl|journalctl|chmod|certbot|timedatectl|SELECT|CREATE|REVOKE|GRANT|[A-Z_]+=\S|https://|X-|\S+ TXT|the DKIM)"
+_LINE = r"(latchkey|systemctl|journalctl|chmod|certbot|timedatectl|SELECT|CREATE|REINDEX|REVOKE|GRANT|[A-Z_]+=\S|https://|X-|\S+ TXT|the DKIM)"
 # The beginnings of a remedy: the operator's act, or the requirement of a value.
 _ACT = (
     r"(If|To|Before|Until|Without|On|For|After)? ?([^.:?]+, )?([Aa]dd|[Aa]nswer|Check|Choose|Copy|Correct|Create|Find|Free|Generate|Give|Install|"

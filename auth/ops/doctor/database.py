@@ -100,6 +100,18 @@ def _version(context: Context) -> Failure | None:
     return None
 
 
+@check("collation", "The indexes are sorted as the system compares")
+def _collation(context: Context) -> Failure | None:
+    collation = queries.select_collation(context.db)
+    if collation.recorded in (None, collation.actual):
+        return None
+    return Failure(
+        f"The indexes were built with version {collation.recorded} of the collation, but Postgres has"
+        f" {collation.actual or 'none'} now: users may not be found, and one address may get two accounts.",
+        f"As the owner of the database, run in psql: {collation.remedy}",
+    )
+
+
 @check("schema", "The schema matches this release")
 def _schema(context: Context) -> Failure | None:
     try:
@@ -256,6 +268,7 @@ def _admin_keys(context: Context) -> Failure | None:
 CHECKS = (
     _answers,
     _version,
+    _collation,
     _schema,
     _role,
     _pooler,

@@ -44,7 +44,7 @@ def turkish_url() -> Iterator[str]:
     """A database in whose collation I and i are different letters."""
     localedef = find_program("localedef", "locales", "NO TURKISH DATABASE IS TESTED")
     with short_directory() as directory:
-        command = [localedef, "-i", "tr_TR", "-f", "UTF-8", directory / "tr_TR.UTF-8"]
+        command = [localedef, "-i", "tr_TR", "-f", "UTF-8", str(directory / "tr_TR.UTF-8")]
         if subprocess.run(command, capture_output=True, check=False).returncode:
             pytest.skip("NO TURKISH DATABASE IS TESTED: there are no sources of locales")
         server = EmbeddedPostgres(directory, {"fsync": "off"}, CLOCK | {"LOCPATH": str(directory)})

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,6 +22,7 @@ from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import one_time, signing_keys
 from auth.core.tokens.derived_keys import Sealer
 from auth.ops.backups import age
+from auth.ops.connections import autocommitting, execute
 from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination, public_url, secrets
 from auth.ops.doctor.examination import CHECKS, examine
@@ -218,6 +220,21 @@ class TestDatabase:
         remedy = "Create a database with ENCODING 'UTF8', and set DATABASE_URL to it."
         play.fails("database-version", remedy, database_url=new_database(options=options))
         play.is_well("database-version", database_url=new_database())
+
+    def test_indexes_of_another_version_of_the_collation_are_rebuilt_by_the_remedy(
+        self, play, new_database, all_rows
+    ):
+        url = new_database()
+        schema.apply(url)
+        play.is_well("collation", database_url=url)
+        name = urlsplit(url).path[1:]
+        all_rows.run("UPDATE pg_database SET datcollversion = '0.1' WHERE datname = %(name)s", name=name)
+        remedy = f"REINDEX DATABASE {name}; ALTER DATABASE {name} REFRESH COLLATION VERSION"
+        play.fails("collation", f"As the owner of the database, run in psql: {remedy}", database_url=url)
+        with autocommitting(url) as connection:
+            for statement in remedy.split("; "):
+                execute(connection, statement)
+        play.is_well("collation", database_url=url)
 
     @pytest.mark.parametrize(
         ("is_old", "remedy"),
