@@ -42,6 +42,9 @@ _HEADER = re.compile(
 )
 # Parameters, and text that only looks like a parameter: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
+# Comments after a statement, such as the title of the next section. Unprepared, they would hide what follows
+# in the same string: the next statement, or COMMIT.
+_COMMENTS_AFTER = re.compile(r"(?:\s*\n[ \t]*--[^\n]*)+\s*\Z")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
 
@@ -119,7 +122,8 @@ def _parse(text: str, file: str) -> Iterator[Statement]:
         parameters = dict(
             parameter.strip().split(" ", 1) for parameter in signature.split(",") if parameter.strip()
         )
-        body = text[header.end() : next_header.start() if next_header else None].strip().rstrip(";")
+        body = text[header.end() : next_header.start() if next_header else None]
+        body = _COMMENTS_AFTER.sub("", body).strip().rstrip(";")
         names = {match[1] for match in _TOKENS.finditer(body) if match[1]}
         if names != set(parameters):
             raise InvalidStatement(f"{file}: {name} declares {sorted(parameters)} and uses {sorted(names)}")

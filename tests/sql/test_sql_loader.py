@@ -51,6 +51,17 @@ class TestFiles:
         assert add.execute() == "EXECUTE add (%(left)s, %(right)s)"
         assert add.direct == "SELECT %(left)s::integer + %(right)s::integer AS sum"
 
+    def test_title_of_the_next_section_is_no_part_of_a_statement(self, statements):
+        next_section = "\n-- Of the next section.\n\n-- More.\n"
+        found = statements(GOOD + next_section + GOOD.replace("add", "add_again") + next_section)
+        assert {each.direct for each in found.values()} == {statements(GOOD)["add"].direct}
+
+    def test_no_statement_hides_what_follows_it_unprepared(self):
+        for statement in load_statements().values():
+            *_, last = statement.direct.splitlines()
+            assert "--" not in last, statement.name
+            assert not statement.direct.endswith(";"), statement.name
+
     def test_constants_become_part_of_the_prepared_statement(self, statements):
         add = statements(GOOD)["add"]
         assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + %(right)s::integer AS sum"
@@ -126,6 +137,29 @@ class TestRunning:
         with database.locked("users", alice.id), pytest.raises(psycopg2.errors.LockNotAvailable):
             queries.mark_password_leaked(open_db(), user_id=alice.id)
         assert database.count("users") == 1
+
+
+def test_organization_lives_its_day_without_prepared_statements(make_app, alice, bob, service_role, database):
+    settings = {"AUTH_ORGANIZATIONS": "users", "AUTH_DB_PREPARE": "false"}
+    client = make_app(**settings).test_client()
+    owner, member = (session_of(client, sign_in(client, person.email)) for person in (alice, bob))
+    assert owner.post("/organizations", json={"name": "Acme"}).status_code == 201
+    assert owner.put("/organizations/acme", json={"name": "Acme Inc"}).status_code == 200
+    invitation = {"email": bob.email, "role": "admin"}
+    assert owner.post("/organizations/acme/invitations", json=invitation).status_code == 201
+    (invited,) = member.get("/user/invitations").json["invitations"]
+    assert member.post(f"/user/invitations/{invited['id']}", json={}).status_code == 200
+    assert member.delete(f"/organizations/acme/members/{bob.id}").status_code == 204
+    assert client.delete("/organizations/acme", headers=service_role).status_code == 204
+    recorded = {
+        action for (action,) in database.all("SELECT action FROM audit_log WHERE details ? 'organization'")
+    }
+    assert recorded >= {
+        "organization_created",
+        "organization_changed",
+        "membership_added",
+        "membership_removed",
+    }
 
 
 def test_requests_work_without_prepared_statements(make_app, mailbox):
