@@ -50,10 +50,12 @@ class ReverseProxy(ABC):
             text = text.replace(shipped, replacement)
         return text
 
-    def _documented(self, language: str) -> list[str]:
-        """Return the lines for the console, or nothing if there are no `operators`."""
+    def _documented(self, language: str, *, always: bool = False) -> list[str]:
+        """Return the lines for the console, or nothing if there are no `operators`, unless `always`."""
         text = (CHECKOUT / "docs" / "deployment.md").read_text()
         blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        if always:
+            return blocks
         return [block.replace("10.8.0.0/16", self._operators) if self._operators else "" for block in blocks]
 
     def __enter__(self) -> Self:
@@ -160,3 +162,35 @@ class Caddy(ReverseProxy):
         file = self.directory / "Caddyfile"
         file.write_text(text)
         return [program, "run", "--config", str(file), "--adapter", "caddyfile"]
+
+
+class Apache(ReverseProxy):
+    """The site of docs/deployment.md."""
+
+    name = "auth.example.com"
+    MODULES = ("mpm_event", "authz_core", "headers", "proxy", "proxy_http", "ssl")
+
+    def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
+        program = find_program("apache2", "apache2", "THE SITE OF APACHE IS NOT TESTED")
+        (site,) = self._documented("apache", always=True)
+        (upstream,) = upstreams
+        replacements = {
+            "*:443": f"127.0.0.1:{self.port}",
+            "http://127.0.0.1:8000/": f"http://{upstream}/",
+            "/etc/letsencrypt/live/auth.example.com/fullchain.pem": str(self.certificate),
+            "/etc/letsencrypt/live/auth.example.com/privkey.pem": str(self.certificate),
+            "/var/log/apache2/latchkey.log": str(self.directory / "access.log"),
+        }
+        for documented, replacement in replacements.items():
+            assert documented in site
+            site = site.replace(documented, replacement)
+        modules = "".join(
+            f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n" for name in self.MODULES
+        )
+        self.directory.chmod(0o755)
+        file = self.directory / "apache.conf"
+        file.write_text(
+            f"ServerRoot {self.directory}\nPidFile {self.directory}/pid\nListen 127.0.0.1:{self.port}\n"
+            f"ServerName localhost\nErrorLog {self.log}\n{modules}User www-data\nGroup www-data\n{site}"
+        )
+        return [program, "-f", str(file), "-D", "FOREGROUND"]
