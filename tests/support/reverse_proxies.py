@@ -18,6 +18,11 @@ from tests.support.programs import find_program
 from tests.support.smtp_server import Certificate
 
 
+def blocks_of_guide(language: str) -> list[str]:
+    text = (CHECKOUT / "docs" / "deployment.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
 class ReverseProxy(ABC):
     """Runs inside the context, in front of `upstreams`, with a certificate that `tls` trusts.
 
@@ -50,12 +55,9 @@ class ReverseProxy(ABC):
             text = text.replace(shipped, replacement)
         return text
 
-    def _documented(self, language: str, *, always: bool = False) -> list[str]:
-        """Return the lines for the console, or nothing if there are no `operators`, unless `always`."""
-        text = (CHECKOUT / "docs" / "deployment.md").read_text()
-        blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        if always:
-            return blocks
+    def _documented(self, language: str) -> list[str]:
+        """Return the lines for the console, or nothing if there are no `operators`."""
+        blocks = blocks_of_guide(language)
         return [block.replace("10.8.0.0/16", self._operators) if self._operators else "" for block in blocks]
 
     def __enter__(self) -> Self:
@@ -172,7 +174,7 @@ class Apache(ReverseProxy):
 
     def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
         program = find_program("apache2", "apache2", "THE SITE OF APACHE IS NOT TESTED")
-        (site,) = self._documented("apache", always=True)
+        (site,) = blocks_of_guide("apache")
         (upstream,) = upstreams
         replacements = {
             "*:443": f"127.0.0.1:{self.port}",

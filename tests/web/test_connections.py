@@ -1,9 +1,15 @@
 """Connections between responses, and those that send nothing."""
 
+import re
+from urllib.parse import urlencode
+
+import httpx
 import pytest
 
+from tests.support.environment import BASE_URL
 from tests.support.processes import Service
-from tests.support.raw_http import HOST, connect
+from tests.support.raw_http import HOST, connect, exchange
+from tests.support.users import PASSWORD
 
 HEAD = b"HEAD /health HTTP/1.1\r\n" + HOST
 GET = b"GET /health HTTP/1.1\r\n" + HOST
@@ -61,3 +67,19 @@ def test_connection_closes_over_a_body_of_unknown_length(port):
     with connect(port, head + b"2\r\n{}\r\n0\r\n\r\n") as client:
         received = b"".join(iter(lambda: client.recv(65536), b""))
     assert b"\r\nconnection: close\r\n" in received.lower()
+
+
+def test_cookies_of_several_headers_are_those_of_one(port, alice):
+    """Proxies that speak HTTP/2 to browsers may pass them on so."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as browser:
+        page = browser.get("/sign-in", headers={"Host": "localhost:8000"})
+    (cookie,) = [header.partition(";")[0] for header in page.headers.get_list("Set-Cookie")]
+    token, *_ = re.findall(r'name="form_token"[^>]*value="([^"]+)"', page.text)
+    body = urlencode({"form_token": token, "email": alice.email, "password": PASSWORD}).encode()
+    fixed = f"Origin: {BASE_URL}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    head = f"POST /sign-in HTTP/1.1\r\nHost: localhost:8000\r\n{fixed}Connection: close\r\n"
+    rest = f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+    for cookies in ([cookie, "other=1; more=2"], ["other=1", "more=2", cookie]):
+        headers = "".join(f"Cookie: {each}\r\n" for each in cookies)
+        (reply,) = exchange(port, head.encode() + headers.encode() + rest)
+        assert (reply.status, reply.headers["Location"]) == (303, f"{BASE_URL}/account")

@@ -142,6 +142,12 @@ class Worker(GeventWorker):
         sock.head = b""
         if req.version > (1, 1):  # gunicorn copies the version into the status line (RFC 9110, section 2.5)
             req.version = (1, 1)
+        # Proxies that speak HTTP/2 may pass each cookie on in a header of its own (RFC 9113, section 8.2.3).
+        # gunicorn would join them by commas.
+        cookies = [value for name, value in req.headers if name == "COOKIE"]
+        if len(cookies) > 1:
+            others = [header for header in req.headers if header[0] != "COOKIE"]
+            req.headers = [*others, ("COOKIE", "; ".join(cookies))]
         # Tell proxies that the connection closes: they would send the next user's request on it.
         if getattr(req.body.reader, "length", DRAINED) >= DRAINED:
             req.force_close()
