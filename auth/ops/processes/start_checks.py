@@ -1,5 +1,6 @@
 """Checks at the start: the files in the settings, and the servers that the service depends on."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from sql import Database, queries
 from sql.pool import SIZE
 
 _REDIS_TIMEOUT = 2.0  # seconds
+# Where programs expect the proxy of a network.
+_EGRESS = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 # Connections of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
 
@@ -40,9 +43,16 @@ def check_files(settings: Settings) -> None:
 
 
 def notices(settings: Settings) -> Iterator[str]:
-    """Yield a line for each open connection, channel without sender, and test setting at a public URL."""
+    """Yield a line for each open connection, channel without sender, and test setting at a public URL, and for
+    a proxy of the network.
+    """
     yield from settings.open_connections
     yield from channels.notices(settings)
+    if name := next((each for each in _EGRESS if os.environ.get(each)), None):
+        yield (
+            f"{name} is set, but the service connects to providers, hooks and webhooks without a proxy, to check"
+            " each address. Let this machine reach them directly, and unset it for the service."
+        )
     if settings.is_local:
         return
     if not settings.rate_limits_enabled:

@@ -62,3 +62,16 @@ def test_start_warns_of_settings_for_tests_at_a_public_url(environment, state_di
         with Service(state_dir, **without_state_dir(environment, **settings_for_tests, **public)) as service:
             assert service.get("/health")[0] == 200
         assert [service.said().count(line) for line in lines] == [times] * 2
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_start_warns_that_the_proxy_of_the_network_is_not_used(environment, state_dir, database, name):
+    line = (
+        f"{name} is set, but the service connects to providers, hooks and webhooks without a proxy, to check each"
+        " address. Let this machine reach them directly, and unset it for the service."
+    )
+    with Service(
+        state_dir, **without_state_dir(environment, **{name: "http://proxy:topsecret@127.0.0.1:9"})
+    ) as service:
+        assert service.said().count(line) == 1
+        assert "topsecret" not in service.text()
