@@ -43,15 +43,16 @@ def check_files(settings: Settings) -> None:
 
 
 def notices(settings: Settings) -> Iterator[str]:
-    """Yield a line for each open connection, channel without sender, and test setting at a public URL, and for
-    a proxy of the network.
+    """Yield a line for each open connection, channel without sender, and test setting at a public URL.
+
+    The proxy of a network, which is not used, also has one.
     """
     yield from settings.open_connections
     yield from channels.notices(settings)
     if name := next((each for each in _EGRESS if os.environ.get(each)), None):
         yield (
-            f"{name} is set, but the service connects to providers, hooks and webhooks without a proxy, to check"
-            " each address. Let this machine reach them directly, and unset it for the service."
+            f"{name} is set, but the service connects to providers, hooks and webhooks without a proxy, to"
+            " check each address. Let this machine reach them directly, and unset it for the service."
         )
     if settings.is_local:
         return
