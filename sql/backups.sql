@@ -92,3 +92,77 @@ SELECT count(*) AS total
   FROM users AS u
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE copy.last_sign_in_at IS DISTINCT FROM coalesce(u.last_sign_in_at, '-infinity');
+
+-- What decides: `latchkey restore` compares these rows of the restored database with those of the one that it
+-- replaces, which may be of another release since 0.7.0. `terms` is what an operator or a user may have changed.
+
+-- name: list_deciding_users(after uuid, most integer, with_sessions boolean) -> rows
+-- Sessions, API keys and grants only where the restore keeps them. `is_passing`: deleted by the janitor as well.
+SELECT u.id::text, coalesce(u.email, u.phone, u.id::text) AS name,
+       jsonb_build_object(
+         'role', u.role, 'email', u.email, 'phone', u.phone, 'app_metadata', u.app_metadata,
+         'banned_until', CASE WHEN u.banned_until > now() THEN least(u.banned_until, '9000-01-01') END,
+         -- Null for a ban without an end, which is one until 9999.
+         'ban_minutes', CASE WHEN u.banned_until < '9000-01-01'
+                             THEN ceil(extract(epoch FROM u.banned_until - now()) / 60)::bigint END,
+         'password', CASE WHEN u.password_hash IS NOT NULL
+                          THEN coalesce(to_jsonb(u) ->> 'password_set_at', '') END,
+         'is_passing', u.made_by = 'anonymous' AND u.converted_at IS NULL
+                       OR u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL AND u.last_sign_in_at IS NULL,
+         'factors', ARRAY(SELECT f.id FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL),
+         'identities', (SELECT coalesce(jsonb_object_agg(i.id, i.provider), '{}')
+                          FROM identities AS i WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')),
+         'sessions', ARRAY(SELECT s.id FROM sessions AS s
+                            WHERE :with_sessions AND s.user_id = u.id AND s.ended_at IS NULL),
+         'access', ARRAY(SELECT k.id FROM api_keys AS k WHERE :with_sessions AND k.user_id = u.id
+                          UNION ALL
+                         SELECT g.id FROM oauth_grants AS g WHERE :with_sessions AND g.user_id = u.id)) AS terms
+  FROM users AS u
+ WHERE u.id > :after
+ ORDER BY u.id
+ LIMIT :most;
+
+-- name: list_deciding_memberships(after_user uuid, after_organization uuid, most integer) -> rows
+SELECT concat_ws(' ', m.user_id, m.organization_id) AS id,
+       concat(coalesce(u.email, u.phone, u.id::text), ' in ', o.slug) AS name,
+       jsonb_build_object('role', m.role, 'slug', o.slug) AS terms,
+       m.user_id::text, m.organization_id::text
+  FROM memberships AS m
+  JOIN organizations AS o ON o.id = m.organization_id
+  JOIN users AS u ON u.id = m.user_id
+ WHERE (m.user_id, m.organization_id) > (:after_user, :after_organization) AND o.ended_at IS NULL
+ ORDER BY m.user_id, m.organization_id
+ LIMIT :most;
+
+-- name: list_deciding_organizations() -> rows
+SELECT o.id::text, o.slug AS name,
+       jsonb_build_object('level', o.level, 'needs_own_provider', o.needs_own_provider) AS terms
+  FROM organizations AS o
+ WHERE o.ended_at IS NULL
+ ORDER BY o.id;
+
+-- name: list_deciding_invitations() -> rows
+SELECT i.id::text, concat(i.email, ' to ', o.slug) AS name, jsonb_build_object('email', i.email, 'slug', o.slug) AS terms,
+       o.id::text AS organization_id
+  FROM organization_invitations AS i
+  JOIN organizations AS o ON o.id = i.organization_id
+ WHERE o.ended_at IS NULL AND i.expires_at > now()
+ ORDER BY i.id;
+
+-- name: list_deciding_providers() -> rows (organization_id?)
+SELECT p.id::text, p.name, jsonb_build_object('is_on', p.enabled OR p.is_on) AS terms, p.organization_id::text
+  FROM identity_providers AS p
+ ORDER BY p.id;
+
+-- name: list_deciding_clients() -> rows
+-- Clients that registered themselves come and go.
+SELECT c.id::text, coalesce(nullif(c.name, ''), c.id::text) AS name,
+       jsonb_build_object(
+         'is_blocked', c.is_blocked AND NOT c.admits_members, 'is_passing', c.is_dynamic,
+         'roles', c.allowed_roles, 'secret', encode(sha256(c.secret_hash), 'hex'), 'updated_at', c.updated_at,
+         'organization', (SELECT o.slug FROM organizations AS o WHERE o.id = c.organization_id)) AS terms
+  FROM oauth_clients AS c
+ ORDER BY c.id;
+
+-- name: list_deciding_admin_keys() -> rows
+SELECT k.id::text, k.name, '{}'::jsonb AS terms FROM admin_keys AS k ORDER BY k.id;

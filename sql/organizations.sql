@@ -497,12 +497,3 @@ SELECT count(*) AS members, count(*) FILTER (WHERE own.oldest IS NULL) AS withou
          ORDER BY created_at, user_id
          LIMIT :most) AS m
  CROSS JOIN factors_of(m.user_id) AS own;
-
--- name: list_all_memberships() -> rows
-SELECT concat_ws(' ', m.organization_id, m.user_id) AS id,
-       concat(coalesce(u.email, u.phone, u.id::text), ' in ', o.slug) AS name
-  FROM memberships AS m
-  JOIN organizations AS o ON o.id = m.organization_id
-  JOIN users AS u ON u.id = m.user_id
- WHERE o.ended_at IS NULL
- ORDER BY o.slug, m.created_at, m.user_id;

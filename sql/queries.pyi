@@ -371,6 +371,59 @@ class CountStaleUserObjects(NamedTuple):
 
 def count_stale_user_objects(on: Runner, /) -> CountStaleUserObjects: ...
 
+class ListDecidingUsers(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+
+def list_deciding_users(on: Runner, /, *, after: str | None, most: int | None, with_sessions: bool | None) -> list[ListDecidingUsers]: ...
+
+class ListDecidingMemberships(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+    user_id: str
+    organization_id: str
+
+def list_deciding_memberships(on: Runner, /, *, after_user: str | None, after_organization: str | None, most: int | None) -> list[ListDecidingMemberships]: ...
+
+class ListDecidingOrganizations(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+
+def list_deciding_organizations(on: Runner, /) -> list[ListDecidingOrganizations]: ...
+
+class ListDecidingInvitations(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+    organization_id: str
+
+def list_deciding_invitations(on: Runner, /) -> list[ListDecidingInvitations]: ...
+
+class ListDecidingProviders(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+    organization_id: str | None
+
+def list_deciding_providers(on: Runner, /) -> list[ListDecidingProviders]: ...
+
+class ListDecidingClients(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+
+def list_deciding_clients(on: Runner, /) -> list[ListDecidingClients]: ...
+
+class ListDecidingAdminKeys(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+
+def list_deciding_admin_keys(on: Runner, /) -> list[ListDecidingAdminKeys]: ...
+
 def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
 def know_browser(on: Runner, /, *, session_id: str | None, browser: str | None) -> int: ...
@@ -2210,12 +2263,6 @@ class CountMembers(NamedTuple):
     without_factor: int
 
 def count_members(on: Runner, /, *, organization_id: str | None, most: int | None) -> CountMembers: ...
-
-class ListAllMemberships(NamedTuple):
-    id: str
-    name: str
-
-def list_all_memberships(on: Runner, /) -> list[ListAllMemberships]: ...
 
 class ListWithoutFactor(NamedTuple):
     members: int

@@ -24,7 +24,7 @@ from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
 _queue_log = ThrottledLog("hashing_queue_full")
-_CONSTRAINTS = {
+CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
     "users_pkey": "id.user_already_exists",
@@ -77,8 +77,8 @@ def _path_without_slash() -> str | None:
 @as_api_error.register
 def _database_error(error: psycopg2.Error) -> ApiError:
     constraint = error.diag.constraint_name
-    if isinstance(error, UniqueViolation | CheckViolation) and constraint in _CONSTRAINTS:
-        return ApiError(_CONSTRAINTS[constraint], _size_details(constraint))
+    if isinstance(error, UniqueViolation | CheckViolation) and constraint in CONSTRAINTS:
+        return ApiError(CONSTRAINTS[constraint], _size_details(constraint))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
         health.report_trouble(error)

@@ -34,6 +34,7 @@ from auth.extensions.organizations import (
 from auth.extensions.organizations.domains import prove_by_command
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
+from auth.web.errors import found
 from auth.web.input import check
 from sql import queries
 
@@ -218,6 +219,26 @@ def invite(name: str, email: str, role: str) -> None:
         invitation = json.loads(invitations.invite(asked, organization, address, role, {}))
         until = invitation["expires_at"][:10]
         show(invitation, f"{invitation['email']} is invited as {role} until {until}.")
+
+
+@command.command("withdraw")
+@_organization
+@click.argument("email")
+@json_option
+def withdraw(name: str, email: str) -> None:
+    """Withdraw the open invitation of EMAIL to ORGANIZATION.
+
+    \b
+    Example: latchkey organizations withdraw acme bob@acme.example
+    """
+    with as_operator() as asked:
+        organization, address = access.find(asked, name), canonical_typed_email(email)
+        rows = json.loads(queries.list_invitations(asked.db, organization_id=organization.id).invitations)
+        invitation = found(
+            next((each for each in rows if each["email"] == address), None), "invitation_not_found"
+        )
+        invitations.withdraw(asked, organization, invitation["id"])
+        show(invitation, f"{address} is not invited to {name} any more.")
 
 
 @command.command("require")

@@ -12,6 +12,7 @@ from auth.core.keys.key_kinds import BY_FIELD, Secret
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys
 from auth.ops.backups.archive import BackupError, Manifest
+from auth.ops.backups.comparisons import Returned
 from sql.pool import Connection
 
 NOTHING_TO_UNDO = (
@@ -60,6 +61,19 @@ class RestoredSecrets:
             raise BackupError(NOTHING_TO_UNDO) from None
         restored = {field: former.get(field, []) for field in kept_secrets.FILES}
         return cls(settings, restored, {})
+
+    def returned(self) -> list[Returned]:
+        """Return the kinds of keys of which the backup has one that this machine had replaced or removed."""
+        former = self._current()
+        kinds = [
+            BY_FIELD[field].name
+            for field, values in self._restored.items()
+            if former[field] and {*map(_id, values)} - {*map(_id, former[field])}
+        ]
+        return [
+            Returned("key", kind, f"the {kind} key", "was another", f"latchkey keys rotate {kind} --now")
+            for kind in kinds
+        ]
 
     @contextmanager
     def replacing(self, connection: Connection) -> Iterator[None]:

@@ -8,18 +8,18 @@ import re
 import secrets
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import psycopg2
-from psycopg2.errors import UndefinedTable
 from psycopg2.extensions import make_dsn
 
 from auth.core.keys import resealing
 from auth.core.settings import Settings
 from auth.flows import ends
-from auth.ops.backups import archive, postgres_programs, restored_secrets, writing
+from auth.ops.backups import archive, comparisons, postgres_programs, restored_secrets, writing
 from auth.ops.backups.archive import BackupError, Manifest
+from auth.ops.backups.comparisons import Comparison, Returned
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.connections import Unprepared, autocommitting, connect, execute
 from sql import queries, schema
@@ -54,53 +54,44 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
-    """`former` is the name under which the old database remains, if it had tables. `admin_keys` are the names
-    of administrative keys that it did not have: those that have ended since the backup work again. So do
-    `memberships` of organizations that were lost, such as `bob@acme.example in acme`.
+    """`former` is the name under which the old database remains, if it had tables. `returned` is what the
+    backup brings back. `is_compared` if the old database showed what had ended since.
     """
 
     former: str | None
-    admin_keys: Sequence[str]
-    memberships: Sequence[str]
+    returned: Sequence[Returned]
+    is_compared: bool
 
 
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> Restored:
     """Restore a verified backup. Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`."""
     manifest, pieces = archive.parse(plaintext)
     with _locked_target(url) as (target, connection):
-        before = _access(connection)
         if not target.is_replaceable:
             with restored.replacing(connection):
                 fill(url, manifest, pieces, options)
-            return Restored(None, *_returned(url, before))
+            return Restored(None, _returned(url, None, options), is_compared=False)
+        replaced = Unprepared(connection)
+        is_compared = comparisons.is_comparable(replaced)
         draft = _draft(target.name)
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
-            fill(make_dsn(url, dbname=draft), manifest, pieces, options)
-            returned = [*_returned(make_dsn(url, dbname=draft), before)]
+            draft_url = make_dsn(url, dbname=draft)
+            fill(draft_url, manifest, pieces, options)
+            returned = _returned(draft_url, replaced if is_compared else None, options)
         except BaseException:
             execute(connection, _DROP, draft)
             raise
-    return Restored(_replace(url, target, draft, restored), *returned)
+    if is_compared:
+        returned += restored.returned()
+    return Restored(_replace(url, target, draft, restored), returned, is_compared)
 
 
-def _access(connection: Connection) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the names of the administrative keys of a database by their ids, and its memberships."""
-    keys: dict[str, str] = {}
-    memberships: dict[str, str] = {}
-    with suppress(UndefinedTable):
-        keys = {key.id: key.name for key in queries.list_admin_keys(Unprepared(connection))}
-        memberships = {row.id: row.name for row in queries.list_all_memberships(Unprepared(connection))}
-    return keys, memberships
-
-
-def _returned(url: str, before: tuple[Mapping[str, str], ...]) -> Iterator[list[str]]:
-    """Yield the names of the administrative keys and memberships that only the restored database has."""
+def _returned(url: str, replaced: Unprepared | None, options: Options) -> list[Returned]:
     with closing(connect(url)) as connection:
-        after = _access(connection)
-    for names, names_before in zip(after, before, strict=True):
-        yield [name for id, name in names.items() if id not in names_before]
+        comparison = Comparison(Unprepared(connection), replaced, with_sessions=options.keep_sessions)
+        return [*comparison.returned()]
 
 
 def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options) -> None:

@@ -1,4 +1,6 @@
+import dataclasses
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -8,8 +10,18 @@ from auth.ops.backups import age, archive, restores
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import existing_file, failures, identity_option, progress_of, stopped_database
 
-# Memberships in the text of the outcome; the JSON has all.
+# Lines of each kind in the text of the outcome; the JSON has all.
 _NAMED = 20
+_KINDS = {
+    "organization": "organizations",
+    "user": "users",
+    "membership": "memberships",
+    "invitation": "invitations",
+    "provider": "providers",
+    "client": "applications",
+    "admin_key": "administrative keys",
+    "key": "keys",
+}
 
 
 def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
@@ -61,21 +73,15 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         "file": str(file),
         "seconds": round(time.monotonic() - begin, 1),
         "former_database": restored.former,
-        "admin_keys": [*restored.admin_keys],
-        "memberships": [*restored.memberships],
+        "compared": restored.is_compared,
+        "returned": [*map(dataclasses.asdict, restored.returned)],
+        "admin_keys": [each.name for each in restored.returned if each.kind == "admin_key"],
+        "memberships": [each.name for each in restored.returned if each.kind == "membership"],
         "environment_file": str(secrets.environment_file) if secrets.environment_file else None,
         "kept_variables": secrets.kept_variables,
     }
     lines = [f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s."]
-    if restored.admin_keys:
-        names = printable(", ".join(restored.admin_keys))
-        lines.append(f"Administrative keys of the backup that work again: {names}.")
-        lines.append("End those that had ended: latchkey keys end NAME")
-    if restored.memberships:
-        names, more = printable(", ".join(restored.memberships[:_NAMED])), len(restored.memberships) - _NAMED
-        rest = f" and {more:,} more" if more > 0 else ""
-        lines.append(f"Memberships of the backup that are back: {names}{rest}.")
-        lines.append("Remove those that had ended: latchkey organizations remove ORGANIZATION SUBJECT")
+    lines += _lines_of(restored)
     if restored.former:
         lines.append(
             f"The old database is now called {restored.former}. The next restore or backup deletes it;"
@@ -87,3 +93,19 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         f"{name} is set, so the value in the backup was not restored." for name in secrets.kept_variables
     ]
     show(outcome | manifest.summary(), *lines)
+
+
+def _lines_of(restored: restores.Restored) -> Iterator[str]:
+    """Yield what the backup brings back, and the commands that end it."""
+    if not restored.is_compared:
+        yield "There was no database here to compare with: docs/backup.md says what to end by hand."
+        if restored.returned:
+            yield "Once the service runs, end what had ended after the backup. These work:"
+    elif restored.returned:
+        yield "Once the service runs, end what is back, but had ended or changed after the backup:"
+    for kind, plural in _KINDS.items():
+        some = [each for each in restored.returned if each.kind == kind]
+        for each in some[:_NAMED]:
+            yield printable(f"  {each.name} {each.change}: {each.command}")
+        if len(some) > _NAMED:
+            yield f"  And {len(some) - _NAMED:,} more {plural}: --json names all."

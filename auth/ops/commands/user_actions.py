@@ -1,5 +1,6 @@
 """`latchkey users find`, `show`, `ban` and others: users, as in the console."""
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import click
 from marshmallow import ValidationError
+from psycopg2.errors import CheckViolation, UniqueViolation
 
 from auth.cli import (
     Unusable,
@@ -20,19 +22,25 @@ from auth.cli import (
     show,
     yes_option,
 )
+from auth.core import json_bodies
+from auth.core.json_bodies import JsonObject
+from auth.core.settings import state
 from auth.flows import failure_counts
-from auth.flows.admin import lists, messages, searches
+from auth.flows.admin import lists, messages, searches, users
+from auth.flows.admin.schemas import AnyUserChange
 from auth.flows.admin.user_actions import ACTIONS, UserAction, name_of
 from auth.html import form_schemas
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import lines_of_summary, summary_of
 from auth.web import fields
 from auth.web.asked import Asked
+from auth.web.error_handlers import CONSTRAINTS
 from auth.web.errors import ApiError, found
 from auth.web.input import check
 from sql import queries
 
 _MOST_FOUND = 500
+_EXAMPLE = '{"plan": "free"}'
 _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
 
 
@@ -152,6 +160,54 @@ def invite(emails: tuple[str, ...], groups: str) -> None:
         raise click.exceptions.Exit(3)
 
 
+def _object(_context: click.Context, _parameter: click.Parameter, text: str | None) -> JsonObject | None:
+    try:
+        return None if text is None else json_bodies.decode(text.encode())
+    except json_bodies.InvalidJson as error:
+        reason = str(error).removeprefix("the body ")
+        raise click.BadParameter(f"It {reason}. Give an object such as {_EXAMPLE}.") from None
+
+
+@click.command("change", short_help="Change a user's role, addresses or app metadata.")
+@_subject
+@click.option("--role", metavar="ROLE", help="Give the user ROLE. create-admin makes administrators.")
+@click.option("--email", help="Set this email address as confirmed, or remove it with an empty text.")
+@click.option("--phone", help="Set this phone number as confirmed, or remove it with an empty text.")
+@click.option(
+    "--app-metadata", metavar="JSON", callback=_object, help="Merge this object; null removes a member."
+)
+@click.option("--void-password", is_flag=True, help="Void the password. “Forgot password?” sets another.")
+@json_option
+def change(subject: str, app_metadata: JsonObject | None, void_password: bool, **options: str | None) -> None:
+    """Change a user as PUT /admin/users/{id} does. Ends everything of the user if an address or the password
+    changes.
+
+    \b
+    Example: latchkey users change bob@example.com --role authenticated
+             latchkey users change bob@example.com --email bob@example.org --void-password
+    """
+    body: JsonObject = {name: value or None for name, value in options.items() if value is not None}
+    body |= {f"{name}_confirm": True for name in ("email", "phone") if body.get(name)}
+    body |= {} if app_metadata is None else {"app_metadata": app_metadata}
+    if body.get("role") == "admin":
+        raise click.UsageError(
+            "--role admin: Run latchkey create-admin EMAIL instead, which says what signs in."
+        )
+    if not body and not void_password:
+        raise click.UsageError("There is nothing to change. Add an option, such as --role authenticated.")
+    with _acting_on(subject) as (asked, user):
+        checked = check(AnyUserChange, body)
+        password_hash = None
+        if void_password and user.has_password:
+            checked["password"] = None
+            password_hash = asked.parts.passwords.hash(state.new_secret())
+        try:
+            changed = json.loads(users.update_user(asked, user.id, checked, password_hash))
+        except (UniqueViolation, CheckViolation) as error:
+            raise ApiError(CONSTRAINTS[error.diag.constraint_name or ""]) from None
+        show(changed, f"{name_of(user)} is changed.")
+
+
 # The options of commands whose flow takes more than the user.
 _OPTIONS = {
     "ban": click.option(
@@ -190,4 +246,4 @@ def _command(action: UserAction) -> click.Command:
     return click.command(words.name, short_help=words.summary, help=help)(do)
 
 
-COMMANDS = (find, list_command, show_user, invite, *map(_command, ACTIONS.values()))
+COMMANDS = (find, list_command, show_user, invite, change, *map(_command, ACTIONS.values()))

@@ -139,6 +139,14 @@ def test_member_is_not_invited_again(run, id, bob, database):
     assert database.value("SELECT role FROM memberships WHERE user_id = %(id)s", id=bob.id) == "member"
 
 
+def test_invitation_is_withdrawn_by_its_address(run, id, database):
+    run("invite", "acme", "new@example.com")
+    (invitation,) = run("withdraw", "acme", "New@Example.com", "--json")
+    assert invitation["email"] == "new@example.com"
+    assert database.count("organization_invitations") == 0
+    assert "Invitation not found" in run("withdraw", "acme", "new@example.com", status=3)
+
+
 def test_requirement_is_made_and_lifted(run, id, database):
     assert "requires: a second factor" in run("require", "acme", "aal2")
     assert database.value("SELECT level FROM organizations") == "aal2"

@@ -110,6 +110,47 @@ def test_ban_is_permanent_unless_it_has_an_end_and_can_void_the_password_when_it
     assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
 
 
+def test_role_addresses_metadata_and_password_are_changed(run, alice, database, outbox):
+    database.run(
+        """UPDATE users SET role = 'staff', phone = '+491701234567', app_metadata = '{"plan": "pro"}'"""
+    )
+    session = alice.sign_in()
+    options = ["--role", "authenticated", "--email", "Alice@example.org", "--phone", "", "--void-password"]
+    metadata = '{"plan": null, "roles": ["it\'s $HOME"]}'
+    changed = json.loads(run("change", alice.email, *options, "--app-metadata", metadata, "--json"))
+    assert (changed["role"], changed["email"], changed["phone"]) == (
+        "authenticated",
+        "alice@example.org",
+        None,
+    )
+    assert changed["email_confirmed_at"] is not None
+    assert changed["app_metadata"]["roles"] == ["it's $HOME"]
+    assert "plan" not in changed["app_metadata"]
+    assert_error(session.get("/user"), 401, "session_not_found")
+    assert_error(sign_in(alice.client, "alice@example.org"), 401, "invalid_credentials")
+    assert run("change", alice.id, "--role", "authenticated") == "alice@example.org is changed.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "There is nothing to change. Add an option, such as --role authenticated."),
+        (["--role", "admin"], "Run latchkey create-admin EMAIL instead"),
+        (["--role", "a b"], "role: "),
+        (["--email", "alice"], "email: "),
+        (["--email", "bob@example.com"], "already"),
+        (["--app-metadata", "[]"], "It must be a JSON object. Give an object such as"),
+        (["--app-metadata", '{"x": "' + 9000 * "x" + '"}'], "App metadata is too large"),
+        (["--app-metadata", "{"], "It must be valid JSON. Give an object such as"),
+    ],
+)
+def test_change_that_is_wrong_is_refused_and_changes_nothing(run, alice, bob, database, options, problem):
+    before = database.everything("users")
+    status = 3 if problem == "already" else 2
+    assert problem in " ".join(run("change", alice.email, *options, status=status).split())
+    assert database.everything("users") == before
+
+
 def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_app, database):
     client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
     for _ in range(11):

@@ -81,6 +81,10 @@ def directory(tmp_path):
     return directory
 
 
+def names_of(restored, kind):
+    return {each.name for each in restored.returned if each.kind == kind}
+
+
 def files_of(directory):
     return {path.name: path.read_text() for path in directory.iterdir()}
 
@@ -160,11 +164,11 @@ def test_administrative_keys_that_work_again_are_named(request, url, directory, 
     for name in ("billing", "support"):
         make_admin_key(parts, "users:read", name=name)
     restore = request.getfixturevalue("restore")
-    assert restore(url).admin_keys == ["billing", "support"]
+    assert names_of(restore(url), "admin_key") == {"billing", "support"}
     with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute("DELETE FROM admin_keys WHERE name = 'billing'")
-    assert restore(url).admin_keys == ["billing"]
-    assert restore(url).admin_keys == []
+    assert names_of(restore(url), "admin_key") == {"billing"}
+    assert names_of(restore(url), "admin_key") == set()
 
 
 def test_memberships_that_are_back_are_named(request, url, directory, alice, bob, database):
@@ -177,9 +181,9 @@ def test_memberships_that_are_back_are_named(request, url, directory, alice, bob
         )  # fmt: skip
     restore = request.getfixturevalue("restore")
     all_memberships = ["alice@example.com in acme", "bob@example.com in acme", "alice@example.com in globex"]
-    assert restore(url).memberships == all_memberships
+    assert names_of(restore(url), "membership") == {*all_memberships}
     query(url, f"DELETE FROM memberships WHERE user_id = '{bob.id}' RETURNING role")
-    assert restore(url).memberships == ["bob@example.com in acme"]
+    assert names_of(restore(url), "membership") == {"bob@example.com in acme"}
 
 
 def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
