@@ -68,7 +68,10 @@ WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      requests AS (DELETE FROM oauth_requests),
      challenges AS (DELETE FROM factor_challenges),
      -- A restored database has no backup yet.
-     backups AS (DELETE FROM last_done WHERE task IN ('backup', 'verified_backup'))
+     backups AS (DELETE FROM last_done WHERE task IN ('backup', 'verified_backup')),
+     restored AS (
+       INSERT INTO last_done (task) VALUES ('restore') ON CONFLICT (task) DO UPDATE SET at = now()
+     )
 UPDATE outbox
    SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'
  WHERE outcome IS NULL AND NOT :resend;

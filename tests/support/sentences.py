@@ -22,6 +22,10 @@ def problem(text: str) -> str | None:
     return "is vague" if re.search(_VAGUE, text.partition(": ")[0]) else None
 
 
+def begins_with_act(text: str) -> bool:
+    return re.match(_ACT, text) is not None
+
+
 def problem_of_remedy(text: str | None) -> str | None:
     """Return the mistake in a remedy: it must begin with a verb, and end with a full stop or a line to paste."""
     if not text or not re.match(r"(If .+, )?[A-Z]?[a-z]+ ?", text):

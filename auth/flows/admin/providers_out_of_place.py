@@ -30,7 +30,7 @@ def problem_of(settings: Settings, provider: "queries.ListAllProviders") -> str:
     if is_on_this_machine(provider.issuer):
         why = f"its issuer {provider.issuer} is this machine"
     other = f"AUTH_BIND is {settings.bind}" if settings.is_local else f"AUTH_BASE_URL is {settings.base_url}"
-    return f"{name} signs in nobody: {why}, but {other}"
+    return f"{name} cannot sign users in: {why}, but {other}"
 
 
 def remedy_of(provider: "queries.ListAllProviders") -> str:

@@ -1,5 +1,6 @@
 import dataclasses
 import os
+import re
 import sys
 import time
 from functools import partial
@@ -71,6 +72,9 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
 
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
-    # The line of a file includes the remedy.
-    setting = None if name.startswith("/") else f"Correct it as docs/settings.md says: {name}=…"
+    setting: str | None = f"Correct it as docs/settings.md says: {name}=…"
+    if name.startswith("/"):  # the line of a file includes the remedy
+        setting = None
+    elif unknown := re.fullmatch(r"AUTH_\w+ is not a setting\. (?:Did you mean (\w+)\?)?.*", line):
+        setting = f"Correct its name: {unknown[1]}=…" if unknown[1] else None
     return Result("settings", "failed", line, setting)

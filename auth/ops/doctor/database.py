@@ -125,6 +125,12 @@ def _schema(context: Context) -> Failure | None:
         )
     if row is None:
         return Failure("The database has no schema: no service has used it yet.", "Run: latchkey migrate")
+    if row.version < schema.OLDEST:
+        return Failure(
+            f"The schema has version {row.version}, from before {schema.OLDEST_RELEASE}, which this release"
+            " does not upgrade.",
+            f"Install {schema.BRIDGE_RELEASE} first, as docs/deployment.md says.",
+        )
     if row.version < schema.NEWEST:
         return Failure(
             f"The schema has version {row.version}, but this release needs {schema.NEWEST}.",

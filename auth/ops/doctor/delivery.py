@@ -83,6 +83,10 @@ def _backup(context: Context) -> Failure | None:
     if last and last.seconds_ago < constants.BACKUP_LIMIT:
         return None
     sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
+    restored = queries.select_last_done(context.db, task="restore")
+    if restored and not last:
+        # The backup of another machine does not count here.
+        sentence = f"No backup has been made since the restore {span(restored.seconds_ago)} ago."
     remedy = "Run latchkey backup FILE --keep 7 in a timer."
     if not context.settings.backup_recipients:
         remedy = "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine."

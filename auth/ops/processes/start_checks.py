@@ -100,10 +100,16 @@ def connections_problem(settings: Settings, db: Database) -> tuple[str, str] | N
     free, needed = queries.select_server(db).free_connections, settings.workers * SIZE + _OTHER_CONNECTIONS
     if needed <= free:
         return None
-    workers = max(1, (free - _OTHER_CONNECTIONS) // SIZE)
-    return (
+    problem = (
         f"This node may open {needed} connections, but Postgres has {free} free: under load, requests wait"
-        " or fail.",
+        " or fail."
+    )
+    workers = (free - _OTHER_CONNECTIONS) // SIZE
+    if workers < 1:
+        # The master, a command and delivery need theirs, whatever the number of workers.
+        return problem, "Raise the limit of Postgres, of the role or of the database, or use PgBouncer."
+    return (
+        problem,
         f"Set AUTH_WORKERS={workers}, or raise the limit of Postgres, of the role or of the database.",
     )
 

@@ -93,7 +93,6 @@ class TestCommand:
         ("setting", "value"),
         [
             ("AUTH_SECRET_KEY", "changeme-changeme-changeme-changeme"),
-            ("AUTH_RATE_LIMITS_ENABLE", "true"),
             ("AUTH_BRAND_LOGO", "/nowhere.png"),
         ],
     )
@@ -106,6 +105,29 @@ class TestCommand:
         assert list(first_line) == ["check", "status", "text", "setting"]
         assert (result.exit_code, first_line["check"], first_line["status"]) == (3, "settings", "failed")
         assert first_line["setting"] == f"Correct it as docs/settings.md says: {setting}=…"
+
+    @pytest.mark.parametrize(
+        ("setting", "remedy"),
+        [
+            ("AUTH_MAIL_FORM", "Correct its name: AUTH_MAIL_FROM=…"),
+            ("AUTH_RATE_LIMITS_ENABLE", "Correct its name: AUTH_RATE_LIMITS_ENABLED=…"),
+            ("AUTH_OF_NOTHING", None),
+        ],
+    )
+    def test_unknown_setting_has_the_right_name_as_its_remedy(
+        self, environment, healthy, setting, remedy, monkeypatch
+    ):
+        monkeypatch.setattr(examination, "CHECKS", ())
+        environment = environment | {"AUTH_MAIL_FROM": MAIL_FROM}
+        result = run_with_settings(environment | {setting: "true"}, "doctor", "--json")
+        first_line = json.loads(result.stdout.splitlines()[0])
+        assert (first_line["check"], first_line["status"]) == ("settings", "failed")
+        assert first_line["text"].startswith(f"{setting} is not a setting. ")
+        assert first_line["setting"] == remedy
+        if remedy:
+            name = remedy.partition(": ")[2].partition("=")[0]
+            fixed = run_with_settings(environment | {name: environment.get(name, "true")}, "doctor", "--json")
+            assert "is not a setting" not in fixed.stdout
 
 
 class TestDatabase:
