@@ -18,6 +18,7 @@ OWNERS = {
         "fastmcp": "https://github.com/PrefectHQ/fastmcp",
         "flask": "https://github.com/pallets/flask",
         "httpx": "https://github.com/encode/httpx",
+        "patroni": "https://github.com/patroni/patroni",
         "pyjwt": "https://github.com/jpadilla/pyjwt",
         "requests": "https://github.com/psf/requests",
         "segno": "https://github.com/heuer/segno",

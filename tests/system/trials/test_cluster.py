@@ -1,5 +1,6 @@
 """deploy/cluster/try: its primary is killed under load, and nothing acknowledged is lost."""
 
+import hashlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import pytest
 from tests.support import log_watch
 from tests.support.awake import awake
 from tests.support.environment import ENVIRONMENT
+from tests.support.guides import Guide
 from tests.support.processes import CHECKOUT, free_port, processes_of, send, short_directory, wait_until
 from tests.support.server import ServerClient, repeated
 from tests.support.tables import Rows
@@ -41,7 +43,8 @@ DAVE = "dave@example.com"
 class Cluster:
     """The cluster of deploy/cluster/try, inside the context."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, patroni: Path, **settings: str) -> None:
+        """`patroni` is the folder of its programs."""
         self._directory = folder / "cluster"
         while (port := free_port()) % 100 > 50:
             pass  # until all its ports are in the block of this process
@@ -50,7 +53,8 @@ class Cluster:
         command = f"{shlex.quote(sys.executable)} -m latchkey_auth"
         program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(CHECKOUT))} exec {command} "$@"\n')
         program.chmod(0o755)
-        own_variables = {"PATH": os.environ["PATH"], "LATCHKEY": str(program), "LATCHKEY_TRY_PORT": str(port)}
+        path = f"{patroni}:{os.environ['PATH']}"
+        own_variables = {"PATH": path, "LATCHKEY": str(program), "LATCHKEY_TRY_PORT": str(port)}
         self._environment = settings | own_variables
 
     def __enter__(self) -> Self:
@@ -126,19 +130,52 @@ class Cluster:
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(scope="session")
+def patroni(request) -> Path:
+    """The folder of the programs of the Patroni that docs/scaling.md installs."""
+    lines = Guide("scaling.md").block("pip install").text.splitlines()
+    (requirement,) = [shlex.split(line)[-1] for line in lines if "pip install" in line]
+    directory = request.config.cache.mkdir("patroni") / hashlib.sha256(requirement.encode()).hexdigest()[:16]
+    if not (directory / "stamp").exists():
+        # The account of Postgres cannot execute a Python below /root.
+        python = "/usr/bin/python3" if os.geteuid() == 0 else sys.executable
+        subprocess.run([python, "-m", "venv", "--clear", directory], check=True)
+        install = [directory / "bin" / "pip", "install", "--quiet", requirement]
+        if subprocess.run(install, check=False).returncode != 0:
+            pytest.skip(f"NO FAILOVER OF PATRONI IS TESTED: {requirement} could not be installed")
+        (directory / "stamp").touch()
+    return directory / "bin"
+
+
 def longest_gap(since: float, served: list[float | None]) -> float:
     """Return the longest time in seconds without an answer to a client."""
     times = [at for at in served if at and at > since]
     return max(later - earlier for earlier, later in pairwise([since, *times]))
 
 
-def test_cluster_whose_primary_is_killed_loses_nothing_acknowledged_and_serves_in_time():
+def test_patroni_that_loses_acknowledged_commits_is_refused(tmp_path):
+    """Debian 12 has 3.0.2."""
+    for program in ("patroni", "patronictl", "etcd", "haproxy", "psql"):
+        (tmp_path / program).write_text("#!/bin/sh\necho patroni 3.0.2\n")
+        (tmp_path / program).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LATCHKEY": "/bin/true"}
+    place = tmp_path / "cluster"
+    result = subprocess.run([TRY, str(place)], env=environment, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, place.exists()) == (1, "", False)
+    block = Guide("scaling.md").block("pip install").text
+    lines = [line.strip() for line in result.stderr.splitlines()]
+    if "missing:" not in result.stderr:
+        assert "patroni 3.0.2 loses acknowledged commits" in lines[0]
+    assert lines[1:] == block.replace("deploy/cluster/try", TRY).splitlines()
+
+
+def test_cluster_whose_primary_is_killed_loses_nothing_acknowledged_and_serves_in_time(patroni):
     settings = ENVIRONMENT | {"AUTH_WORKERS": "2", "AUTH_DELIVER": "true"}
     del settings["AUTH_BASE_URL"]
     with (
         short_directory() as folder,
         Post() as post,
-        Cluster(folder, AUTH_SMTP_URL=post.url, **settings) as cluster,
+        Cluster(folder, patroni, AUTH_SMTP_URL=post.url, **settings) as cluster,
     ):
         cluster.control("edit-config", "--force", *TIMES)
         history = History(ServerClient(cluster.port))
