@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, partialmethod
 
 import structlog
 from dotenv import dotenv_values
@@ -19,6 +19,8 @@ from auth.core.log_writer import writer
 from auth.core.settings import Settings
 
 _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
+# Of sd-daemon(3). journald takes lines without one for 6, info.
+_PRIORITIES = {"debug": "<7>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
 
 
 class ThrottledLog:
@@ -45,13 +47,37 @@ class ThrottledLog:
         structlog.get_logger().warning(self._event, times=times, **fields)
 
 
+def _goes_to_journal() -> bool:
+    """Whether standard error is the journal, and not only inherits the variable from such a process
+    (systemd.exec(5)).
+    """
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # closed, or captured
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def with_priority(line: str, level: str) -> str:
+    """Return a line for standard error, each of its lines with its priority if that is the journal."""
+    priority = _PRIORITIES.get(level)
+    if priority is None or not _goes_to_journal():
+        return line
+    return "\n".join(priority + each for each in line.split("\n"))
+
+
 class _Logger:
-    def msg(self, line: str) -> None:
+    def _write(self, line: str, level: str) -> None:
         # One write, without the lock of `sys.stderr`. A lost line must not fail its request.
         with contextlib.suppress(OSError, ValueError):
-            writer.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
+            text = f"{with_priority(line, level)}\n"
+            writer.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
 
-    debug = info = warning = error = msg
+    debug = partialmethod(_write, level="debug")
+    msg = info = partialmethod(_write, level="info")
+    warning = partialmethod(_write, level="warning")
+    error = partialmethod(_write, level="error")
+    critical = partialmethod(_write, level="critical")
 
 
 def say(settings: Settings, line: str, level: str = "info") -> None:
@@ -60,7 +86,7 @@ def say(settings: Settings, line: str, level: str = "info") -> None:
 
 
 def _line(settings: Settings, text: str, level: str) -> str:
-    return _event(text, level) if _is_json(settings) else text
+    return with_priority(_event(text, level) if _is_json(settings) else text, level)
 
 
 def start_failure(text: str) -> str:
@@ -71,7 +97,8 @@ def start_failure(text: str) -> str:
     environment: dict[str, str | None] = dict(os.environ)
     with contextlib.suppress(OSError, ValueError):
         environment = dotenv_values(".env") | environment
-    return _event(text, "error") if environment.get("AUTH_LOG_FORMAT") == "json" else text
+    is_json = environment.get("AUTH_LOG_FORMAT") == "json"
+    return with_priority(_event(text, "error") if is_json else text, "error")
 
 
 def _event(text: str, level: str) -> str:

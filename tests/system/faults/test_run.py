@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -182,6 +183,46 @@ def test_failed_start_is_an_event_where_the_log_is_json(running, state_dir, chan
     event = json.loads(service.log().splitlines()[-1])
     assert (event.keys(), event["level"]) == ({"event", "level", "timestamp"}, "error")
     assert event["event"].startswith(reason.format(running=running.state_dir, pid=running.process.pid))
+
+
+@contextmanager
+def as_journal(path: Path, *, is_other: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield a descriptor for the log, and the variable by which systemd says that this is the journal."""
+    with path.open("wb") as file:
+        status = os.fstat(file.fileno())
+        yield file.fileno(), f"{status.st_dev}:{status.st_ino + is_other}"
+
+
+def test_lines_of_the_journal_have_their_priority(state_dir, tmp_path):
+    """journald takes others for 6. Lines of gunicorn and of Python are not counted."""
+    with (
+        as_journal(tmp_path / "log") as (descriptor, journal),
+        Service(state_dir, log_to=descriptor, JOURNAL_STREAM=journal, AUTH_LOG_FORMAT="json") as service,
+    ):
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n")
+            assert b" 400 " in connection.recv(100)
+        service.get("/settings")
+        wait_until(lambda: b"/settings" in (tmp_path / "log").read_bytes())
+    lines = (tmp_path / "log").read_text().splitlines()
+    events = [
+        json.loads(line[line.index("{") :]) | {"of": line[: line.index("{")]} for line in lines if "{" in line
+    ]
+    priorities = {(event["level"], event["of"]) for event in events}
+    assert priorities >= {("info", ""), ("warning", "<4>")}
+    assert priorities <= {("info", ""), ("warning", "<4>"), ("error", "<3>")}
+
+
+@pytest.mark.parametrize(("is_other", "beginning"), [(False, "<3>AUTH_WORKERS: "), (True, "AUTH_WORKERS: ")])
+def test_failed_start_is_an_error_only_of_the_journal_that_it_writes_to(
+    state_dir, tmp_path, is_other, beginning
+):
+    """A process that the service's environment has reached may write elsewhere."""
+    with as_journal(tmp_path / "log", is_other=is_other) as (descriptor, journal):
+        service = Service(state_dir, log_to=descriptor, JOURNAL_STREAM=journal, AUTH_WORKERS="many")
+        service._start()
+        assert service.process.wait(60) == 1
+    assert (tmp_path / "log").read_text().startswith(beginning)
 
 
 def test_start_fails_when_the_database_is_unreachable(state_dir):
