@@ -2963,6 +2963,11 @@ class ExportUsers(NamedTuple):
 
 def export_users(on: Runner, /, *, after: str | None, page_size: int | None) -> list[ExportUsers]: ...
 
+class HasUsers(NamedTuple):
+    any: bool
+
+def has_users(on: Runner, /) -> HasUsers: ...
+
 class ListFactorsOfUndo(NamedTuple):
     id: str
     user_id: str

@@ -126,3 +126,6 @@ SELECT u.id::text,
  WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u) AND NOT (gives_way(u) AND u.role <> 'admin')
  ORDER BY u.id
  LIMIT :page_size;
+
+-- name: has_users() -> row
+SELECT EXISTS (SELECT FROM users) AS any;

@@ -283,6 +283,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     """Read and check all settings and the kept secrets, and write nothing. Raises `SettingsError`."""
     if lines := mistakes.malformed_lines(Path(dotenv)):
         raise SettingsError("\n".join(lines))
+    lost = mistakes.lost_references(Path(dotenv), os.environ)
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
     file = dotenv_values(dotenv)
@@ -291,7 +292,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     readers = {field.name: field.metadata["read"] for field in fields}
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
-    values["warnings"] = mistakes.unknown(environment, names())
+    values["warnings"] = mistakes.unknown(environment, names()) + lost
     own = {name_of(field) for field in readers}
     values["origins"] = {
         name: str(Path(dotenv).resolve()) if file.get(name) == value else "environment"

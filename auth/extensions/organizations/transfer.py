@@ -55,6 +55,10 @@ class _Provider(OrganizationProviderChange):
     is_blocked = fields.Flag(load_default=False)
 
 
+class NoUsers(Exception):
+    """The file has members, but the database no users."""
+
+
 class UnreadableLine(Exception):
     """A line that is not an organization, by its number."""
 
@@ -90,11 +94,17 @@ def lines(asked: Asked) -> Iterator[str]:
 
 
 def take(asked: Asked, file: Path) -> Iterator[Imported]:
-    """Create the organizations of a file, and add what belongs to them. Raises `UnreadableLine`."""
-    with file.open(encoding="utf-8-sig") as source:
+    """Create the organizations of a file, and add what belongs to them.
+
+    Raises `UnreadableLine` and `NoUsers`.
+    """
+    with file.open(encoding="utf-8") as source:
         for number, line in enumerate(source, 1):
             if line.strip():
-                yield from _take(asked, _read(number, line))
+                read = _read(number, line)
+                if read.members and not queries.has_users(asked.db).any:
+                    raise NoUsers
+                yield from _take(asked, read)
 
 
 def _read(number: int, line: str) -> _Read:

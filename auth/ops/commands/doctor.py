@@ -75,6 +75,9 @@ def _of_setting(line: str) -> Result:
     setting: str | None = f"Correct it as docs/settings.md says: {name}=…"
     if name.startswith("/"):  # the line of a file includes the remedy
         setting = None
-    elif unknown := re.fullmatch(r"AUTH_\w+ is not a setting\. (?:Did you mean (\w+)\?)?.*", line):
-        setting = f"Correct its name: {unknown[1]}=…" if unknown[1] else None
+    elif " is not a setting" in line:
+        right = re.search(r"(?:Did you mean|Set) (\w+)", line)
+        setting = f"Correct its name: {right[1]}=…" if right else None
+    elif "which is not set above it" in line:  # it includes the remedy
+        setting = None
     return Result("settings", "failed", line, setting)

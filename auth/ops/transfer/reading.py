@@ -115,12 +115,17 @@ def _of_csv(path: Path, encoding: str, separator: str) -> Iterator[Entry]:
         rows = csv.DictReader(file, strict=True, delimiter=separator, skipinitialspace=True)
         rows.fieldnames = [*map(_column, rows.fieldnames or ())]
         while True:
+            begins = rows.reader.line_num + 1
             try:
                 row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
-                yield Entry(f"line {rows.line_num}", problem=f"is not CSV: {error}")
+                problem = f"is not CSV: {error}"
+                if lines := rows.reader.line_num - begins:
+                    # A quote that is not closed takes all lines up to the next one, or to the end.
+                    problem += f"; a quote is open, and the next {lines:,} lines were not read"
+                yield Entry(f"line {begins}", problem=problem)
             except UnicodeError:
                 yield Entry(f"line {rows.line_num + 1}", problem="is not UTF-16")
                 return

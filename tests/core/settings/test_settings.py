@@ -272,6 +272,25 @@ class TestUnknownNames:
         warnings = load(**{name: "a value that is not printed"}).warnings
         assert warnings == (f"{name} is not a setting. Did you mean {nearest}?",)
 
+    @pytest.mark.parametrize("setting", ["DATABASE_URL", "AUTH_SECRET_KEY"])
+    def test_file_of_a_setting_is_not_left_out_in_silence(self, load, setting):
+        (warning,) = load(**{f"{setting}_FILE": "/run/secrets/x"}).warnings
+        text = f"{setting}_FILE is not a setting, and its file is not read. Set {setting} to the value."
+        assert warning == text
+
+    def test_reference_in_dotenv_to_what_is_not_set_is_a_warning(self, load, tmp_path):
+        (tmp_path / ".env").write_text(
+            "AUTH_BRAND_NAME='Ac${me}'\nme=me\nAUTH_SITE_URL=https://${HOST:-app}.example.com\n"
+            "NAME=auth\nAUTH_BASE_URL=https://${NAME}.example.com\nAUTH_MAIL_FROM=${ENVIRON}\n"
+        )
+        settings = load(ENVIRON="a@example.com")
+        assert (settings.brand_name, settings.site_url) == ("Ac", "https://app.example.com")
+        assert (settings.base_url, settings.mail_from) == ("https://auth.example.com", "a@example.com")
+        assert settings.warnings == (
+            "AUTH_BRAND_NAME: Refers to ${me}, which is not set above it, so that this part is left out. Set me, or give"
+            " AUTH_BRAND_NAME in the environment, where nothing is replaced.",
+        )
+
     @cases(
         "name",
         [

@@ -218,11 +218,13 @@ class TestTransfer:
         assert database.value("SELECT level FROM organizations") == "aal2"
         assert database.count("outbox", "channel <> 'webhook'") == messages
 
-    def test_file_that_was_saved_on_windows_is_imported(self, run, file, database):
-        database.run("DELETE FROM organizations")
-        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
-        totals = run("import", file, "--json")[-1]
-        assert totals == {"created": 1, "added": 3, "named": 0, "connected": 0, "exists": 0, "refused": 0}
+    def test_import_before_that_of_the_users_changes_nothing_and_says_so(self, run, file, id, database):
+        database.run("DELETE FROM memberships; DELETE FROM users; DELETE FROM organizations")
+        before = database.everything()
+        output = run("import", file, status=1)
+        assert "There are no users here yet" in output
+        assert "Import them first, with their ids: latchkey users import FILE" in output
+        assert database.everything() == before
 
     def test_second_import_changes_nothing(self, run, file, database, bob):
         run("add", "acme", bob.email, "--role", "admin")

@@ -240,6 +240,17 @@ class TestRefusals:
         ]
         assert (not_text[:9], summary) == ("line 6: h", SUMMARY.format("created", 1, 0, 4).strip())
 
+    def test_rows_behind_an_open_quote_are_counted(self, app, tmp_path, database):
+        path = tmp_path / "users.csv"
+        rows = "".join(f"user{number}@example.com,true\n" for number in range(15_000))
+        path.write_text(f'email,email_verified\ndave@example.com,true\n"erin@example.com,true\n{rows}')
+        result = run_command(app, "users", "import", str(path))
+        assert result.exit_code == 3
+        (line, _) = result.output.splitlines()
+        assert line.startswith("line 3: refused: is not CSV: ")
+        assert line.endswith("; a quote is open, and the next 15,000 lines were not read")
+        assert database.count("users") == 1
+
     @pytest.mark.parametrize(
         ("content", "reason"),
         [

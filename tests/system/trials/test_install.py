@@ -30,6 +30,7 @@ from tests.system.faults.deployment import serves_again
 from tests.system.faults.history import History
 
 NEXT = "9.0.0"
+FORWARD = "To go forward again: deploy/install --forward\n"
 _SHOWS = """#!/bin/sh
 case $* in
   "is-enabled "*latchkey-deliver) test -e "$LATCHKEY_ROOT/delivers"; exit ;;
@@ -216,14 +217,36 @@ def test_release_is_installed_beside_the_other_and_left_again(machine, wheels):
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
     assert "restored backup" not in output
     assert (machine.release(), (machine.root / __version__).is_dir()) == (NEXT, True)
-    assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
+    assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n{FORWARD}")
     assert machine.release() == __version__
     # It does not go forward again to the release that was left.
     assert machine.install("--back") == (1, f"deploy/install: there is no release before {__version__}.\n")
     assert machine.release() == __version__
     assert machine.restarts() == [f"restart latchkey {each}" for each in (__version__, NEXT, __version__)]
     assert machine.install(wheels["next"])[0] == 0
-    assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
+    assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n{FORWARD}")
+
+
+def test_release_that_was_left_is_taken_again_as_it_is_installed(machine, wheels, url):
+    nothing = (1, "deploy/install: there is no release that --back has left.\n")
+    assert machine.install("--forward") == nothing
+    assert machine.install(wheels["adding"])[0] == 0
+    program = machine.root / NEXT / "bin" / "latchkey"
+    installed_at = program.stat().st_mtime_ns
+    for _ in range(2):
+        assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n{FORWARD}")
+        status, output = machine.install("--forward")
+        assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
+        assert (machine.release(), program.stat().st_mtime_ns) == (NEXT, installed_at)
+    assert machine.install("--forward") == nothing
+    # Another release, or a failed migration, changes nothing of this.
+    assert machine.install("--back")[0] == 0
+    machine.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
+    status, output = machine.install("--forward")
+    message = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
+    assert (status, output.splitlines()[-1], machine.release()) == (1, message, __version__)
+    machine.environment["DATABASE_URL"] = url
+    assert machine.install("--forward")[0] == 0
 
 
 def test_release_that_does_not_start_is_left_at_once(machine, wheels):
@@ -248,7 +271,7 @@ def test_release_is_not_said_to_run_before_the_service_is_enabled(bare, wheels):
     assert (status, output.splitlines()[-2:]) == (0, [message, f"{__version__} is current. {next_step}"])
     status, output = bare.install(wheels["next"])
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} is current. To go back: deploy/install --back")
-    went_back = f"{message}\n{__version__} is current instead of {NEXT}.\n"
+    went_back = f"{message}\n{__version__} is current instead of {NEXT}.\n{FORWARD}"
     assert bare.install("--back") == (0, went_back)
     assert not (bare.root / "log").exists()
     assert "Failed to get unit file state" not in output
@@ -325,7 +348,7 @@ def test_release_before_serves_again_on_a_newer_schema_that_it_can_use(serving, 
     assert "restored backup" not in output
     assert serving.health()["version"] == NEXT
     status, output = serving.install("--back")
-    assert (status, output) == (0, f"{__version__} runs instead of {NEXT}.\n")
+    assert (status, output) == (0, f"{__version__} runs instead of {NEXT}.\n{FORWARD}")
     health = serving.health()
     assert (health["status"], health["version"]) == ("healthy", __version__)
     with psycopg2.connect(url) as connection, connection.cursor() as cursor:

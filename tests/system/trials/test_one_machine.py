@@ -298,12 +298,17 @@ def test_steps_of_the_page_lead_from_an_empty_machine_to_its_end(server, post, r
     assert (other.folder / "latchkey.key").stat().st_mode & 0o777 == 0o600
     assert server.run("systemctl is-active latchkey-backup.timer")[1].strip() == "active"
 
-    again, back, *_restores = blocks("Upgrades")
+    again, back, forward, *_restores = blocks("Upgrades")
     server.run(again)
     server.go_to("/root/second", next_wheel)
     assert server.run(install)[1].splitlines()[-1] == f"{second} runs. To go back: deploy/install --back"
     assert version_that_serves(server) == second
-    assert server.run(back)[1] == f"{first} runs instead of {second}.\n"
+    left = f"{first} runs instead of {second}.\nTo go forward again: deploy/install --forward\n"
+    assert server.run(back)[1] == left
+    assert version_that_serves(server) == first
+    assert server.run(forward)[1].splitlines()[-1] == f"{second} runs. To go back: deploy/install --back"
+    assert version_that_serves(server) == second
+    assert server.run(back)[1] == left
     assert version_that_serves(server) == first
 
     journal = server.journal()

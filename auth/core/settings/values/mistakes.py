@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 from environs import Env, EnvValidationError
 
@@ -17,6 +18,8 @@ _INJECTED_BY_PLATFORMS = re.compile(
 # The message of environs for a missing variable of a provider, and ours.
 _NOT_SET = "Environment variable not set."
 _NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
+# Without a default, such as ${NAME:-none}.
+_REFERENCE = re.compile(r"\$\{([^}:]+)\}")
 # The least similarity of an unknown name and the setting that we suggest.
 _CLOSE = 0.85
 
@@ -48,11 +51,31 @@ def problems_of(env: Env) -> dict[str, str]:
     return {}
 
 
+def lost_references(path: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each variable of `.env` that refers to one that is not set.
+
+    python-dotenv leaves that out, within quotes too, so that a password may lose a part.
+    """
+    lines, names = [], set(environment)
+    for name, text in dotenv_values(path, interpolate=False).items():
+        for other in _REFERENCE.findall(text or ""):
+            if other not in names and name not in environment:
+                lines.append(
+                    f"{name}: Refers to ${{{other}}}, which is not set above it, so that this part is left"
+                    f" out. Set {other}, or give {name} in the environment, where nothing is replaced."
+                )
+        names.add(name)
+    return tuple(lines)
+
+
 def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tuple[str, ...]:
     """Return a line for each unknown variable that looks like a setting."""
     # Names are compared without the prefix, which all of them share.
     settings, lines = {name.removeprefix("AUTH_"): name for name in names}, []
     for name in sorted(set(environment) - set(names)):
+        if name.endswith("_FILE") and (setting := name.removesuffix("_FILE")) in names:
+            lines.append(f"{name} is not a setting, and its file is not read. Set {setting} to the value.")
+            continue
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
