@@ -218,12 +218,15 @@ class TestTransfer:
         assert database.value("SELECT level FROM organizations") == "aal2"
         assert database.count("outbox", "channel <> 'webhook'") == messages
 
-    def test_import_before_that_of_the_users_changes_nothing_and_says_so(self, run, file, id, database):
+    def test_import_before_that_of_the_users_changes_nothing_and_says_so(self, app, file, id, database):
         database.run("DELETE FROM memberships; DELETE FROM users; DELETE FROM organizations")
         before = database.everything()
-        output = run("import", file, status=1)
-        assert "There are no users here yet" in output
-        assert "Import them first, with their ids: latchkey users import FILE" in output
+        result = run_command(app, "organizations", "import", str(file))
+        assert result.exit_code == 1
+        assert result.output == (
+            "Error: There are no users here yet, so an organization would have no members. Import them first,"
+            " with their ids: latchkey users import FILE\n"
+        )
         assert database.everything() == before
 
     def test_second_import_changes_nothing(self, run, file, database, bob):
