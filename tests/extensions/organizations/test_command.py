@@ -224,8 +224,8 @@ class TestTransfer:
         result = run_command(app, "organizations", "import", str(file))
         assert result.exit_code == 1
         assert result.output == (
-            "Error: There are no users here yet, so an organization would have no members. Import them first,"
-            " with their ids: latchkey users import FILE\n"
+            "Error: There are no users here yet, so an organization would have no members. Run first,"
+            " for a file with their ids: latchkey users import FILE\n"
         )
         assert database.everything() == before
 
