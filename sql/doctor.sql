@@ -2,6 +2,7 @@
 -- The connections of this node count as free.
 SELECT current_setting('server_encoding') AS encoding,
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
+       quote_ident(current_user) AS role,
        least(current_setting('max_connections')::integer
                - current_setting('superuser_reserved_connections')::integer
                - coalesce(current_setting('reserved_connections', true)::integer, 0) - taken.of_all,

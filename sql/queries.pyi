@@ -793,6 +793,7 @@ def list_groups(on: Runner, /, *, most_users: int | None, most: int | None) -> L
 class SelectServer(NamedTuple):
     encoding: str
     is_read_only: bool
+    role: str
     free_connections: int
     clock: float
     address: str | None
@@ -2685,7 +2686,7 @@ class ReadTime(NamedTuple):
 def read_time(on: Runner, /) -> ReadTime: ...
 
 class SelectDatabaseHealth(NamedTuple):
-    is_read_only: bool
+    is_writable: bool
     has_waits: bool
 
 def select_database_health(on: Runner, /) -> SelectDatabaseHealth: ...
@@ -2694,6 +2695,11 @@ class CountLockWaits(NamedTuple):
     total: int
 
 def count_lock_waits(on: Runner, /) -> CountLockWaits: ...
+
+class WriteARow(NamedTuple):
+    is_writable: bool
+
+def write_a_row(on: Runner, /) -> WriteARow: ...
 
 class WriteToDisk(NamedTuple):
     written: int

@@ -5,7 +5,7 @@ SELECT 1 AS answer;
 SELECT clock_timestamp() AS now;
 
 -- name: select_database_health() -> row
-SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
+SELECT write_a_row() IS NULL AS is_writable,
        EXISTS (SELECT FROM pg_locks WHERE waitstart < now() - interval '1 second') AS has_waits;
 
 -- name: count_lock_waits() -> row
@@ -17,6 +17,9 @@ SELECT count(DISTINCT waiting.pid) AS total
    AND table_lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())
    AND table_lock.relation IN (to_regclass('users'), to_regclass('sessions'))
  WHERE NOT waiting.granted AND waiting.waitstart < now() - interval '1 second';
+
+-- name: write_a_row() -> row
+SELECT write_a_row() IS NULL AS is_writable;
 
 -- name: write_to_disk() -> row
 SELECT write_to_disk() AS written;

@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 import psycopg2
-from psycopg2.errors import DiskFull
+from psycopg2 import errorcodes
+from psycopg2.errors import DiskFull, ReadOnlySqlTransaction
 
 from sql import Database, queries
 
@@ -17,6 +18,8 @@ _TIMEOUT = 1.0
 _READ_ONLY = "The database is read-only; nothing can be written"
 _LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor names the session that holds it"
 _FULL = "The disk of the database is full; nothing can be written"
+# The class of errors of a server that shuts down, or that an operator told to end the statement.
+_INTERVENTION = "57"
 # Whether a request found the disk of the database full, and no check has found space since. All workers share
 # this memory, because the module is imported before the fork.
 _disk_was_full = mmap.mmap(-1, 1)
@@ -53,9 +56,16 @@ class HealthCheck:
 
 
 def _trouble(db: Database) -> str | None:
-    state = queries.select_database_health(db)
-    if state.is_read_only:
+    try:
+        state = queries.select_database_health(db.asynchronous)
+    except ReadOnlySqlTransaction:
         return _READ_ONLY
+    except DiskFull:
+        return _FULL
+    except psycopg2.Error as error:
+        if error.pgcode is None or error.pgcode.startswith(_INTERVENTION):
+            raise
+        return f"The database refuses writes ({_name_of(error.pgcode)}); latchkey doctor says why"
     if state.has_waits and queries.count_lock_waits(db).total:
         return _LOCKED
     if _disk_was_full[0]:
@@ -65,3 +75,11 @@ def _trouble(db: Database) -> str | None:
             return _FULL
         _disk_was_full[0] = 0
     return None
+
+
+def _name_of(code: str) -> str:
+    """Return a code with its name in the documentation. The message may quote names or values."""
+    try:
+        return f"{code}, {errorcodes.lookup(code).lower()}"
+    except KeyError:
+        return code

@@ -10,7 +10,14 @@ from urllib.parse import urlsplit
 
 import psycopg2
 import requests
-from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
+from psycopg2 import errorcodes
+from psycopg2.errors import (
+    DiskFull,
+    InsufficientPrivilege,
+    ReadOnlySqlTransaction,
+    UndefinedFunction,
+    UndefinedTable,
+)
 
 from auth.cli import printable
 from auth.core import constants
@@ -25,6 +32,16 @@ from sql.pool import NotInTime, reason
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
 _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 _REFUSED_WITHIN = 0.5  # seconds within which a working machine refuses a connection
+_REMEDIES_OF_WRITES = {
+    errorcodes.PROGRAM_LIMIT_EXCEEDED: (
+        "Drop what keeps old rows (pg_replication_slots, pg_prepared_xacts), then, as a superuser in that"
+        " database, run: VACUUM;"
+    ),
+    errorcodes.INSUFFICIENT_PRIVILEGE: (
+        "As the owner of the tables, run in psql: REVOKE ALL ON last_done FROM {role}; Then grant the others,"
+        " with that owner's URL in AUTH_DATABASE_OWNER_URL, by: latchkey migrate"
+    ),
+}
 _LOCK_SECONDS = 0.7  # seconds after which a lock counts as a problem
 
 
@@ -96,6 +113,16 @@ def _version(context: Context) -> Failure | None:
         return Failure(
             "The database is read-only, as replicas and demoted primaries are: sign-ins and changes fail.",
             "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.",
+        )
+    try:
+        queries.write_a_row(context.db)
+    except (UndefinedFunction, UndefinedTable):
+        return None  # the check of the schema reports it
+    except psycopg2.Error as error:
+        remedy = _REMEDIES_OF_WRITES.get(error.pgcode or "", "Mend in Postgres what that says.")
+        return Failure(
+            f"The database refuses writes, so sign-ins and changes fail: {error.diag.message_primary}.",
+            remedy.format(role=server.role),
         )
     return None
 
