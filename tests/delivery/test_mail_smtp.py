@@ -18,6 +18,7 @@ from tests.support.smtp_server import (
     USER,
     BadMailServer,
     Certificate,
+    LoginMailServer,
     MailServer,
     sender,
 )
@@ -210,6 +211,26 @@ class TestAuthentication:
         with MailServer(starttls=trusted, password=PASSWORD) as server:
             deliver(server.url(credentials=CREDENTIALS))
             assert server.sessions[0].auth_data.login == USER.encode()
+
+    @pytest.mark.parametrize(
+        ("plain", "tries"),
+        [(None, [["LOGIN"]]), ("504 5.7.4 Unrecognized authentication type", [["PLAIN"], ["LOGIN"]])],
+    )
+    def test_server_whose_login_takes_no_initial_response_gets_mail(self, trusted, plain, tries):
+        with LoginMailServer(plain, starttls=trusted) as server:
+            deliver(server.url(credentials=CREDENTIALS))
+            assert (len(server.mails), server.sessions[0].auth_data.login) == (1, USER.encode())
+            assert server.tries == tries
+
+    def test_wrong_password_at_a_login_is_reported_without_it(self, trusted):
+        with LoginMailServer(starttls=trusted) as server:
+            url = server.url(credentials=f"{USER}:another@")
+            error = error_of(TryLater, sender(url))
+            assert (
+                str(error) == "can't sign in to the mail server: 535 5.7.8 Authentication credentials invalid"
+            )
+            assert (error.is_down, error.step, server.mails) == (True, "login", [])
+        assert "another" not in repr(error.__cause__)
 
     @pytest.mark.parametrize(
         ("password", "reason"),

@@ -171,6 +171,30 @@ class TokenMailServer(MailServer):
         return AuthResult(success=False, handled=False, message="535 5.7.3 Authentication unsuccessful")
 
 
+class LoginMailServer(MailServer):
+    """Takes the password by AUTH LOGIN, and refuses an initial response, as Exchange and older servers do.
+
+    Unless `plain` is None, it offers PLAIN as well, and replies `plain` to that.
+    """
+
+    def __init__(self, plain: str | None = None, **options: Any) -> None:
+        self._plain = plain
+        # The words after each AUTH.
+        self.tries: list[list[str]] = []
+        excluded = [] if plain else ["PLAIN"]
+        super().__init__(password=PASSWORD, auth_exclude_mechanism=excluded, **options)
+
+    async def auth_LOGIN(self, server: Any, args: list[str]) -> Any:
+        self.tries.append(args)
+        if len(args) > 1:
+            return AuthResult(success=False, handled=False, message="501 5.5.4 No initial response, please")
+        return await server.auth_LOGIN(server, args)
+
+    async def auth_PLAIN(self, server: Any, args: list[str]) -> AuthResult:
+        self.tries.append(args[:1])
+        return AuthResult(success=False, handled=False, message=self._plain)
+
+
 class BadMailServer:
     """Misbehaves at a stage: GREETING, EHLO, AUTH, MAIL, RCPT, DATA, or END, after the mail was sent.
 

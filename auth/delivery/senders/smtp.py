@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
+from typing import Any
 
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import Deadline, tls, why
@@ -178,6 +179,11 @@ class _MailConnection(smtplib.SMTP):
         with contextlib.suppress(smtplib.SMTPException, OSError):
             self.putcmd("quit")
         self.close()
+
+    def auth(self, mechanism: str, authobject: Any, *, initial_response_ok: bool = True) -> tuple[int, bytes]:
+        # LOGIN is older than initial responses, and some servers refuse one.
+        may_answer_first = initial_response_ok and mechanism != "LOGIN"
+        return super().auth(mechanism, authobject, initial_response_ok=may_answer_first)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         connection = Deadline.current.get().connect(host, port, timeout)
