@@ -13,10 +13,13 @@ from pathlib import Path as _Path
 _sys.path.insert(0, str(_Path(__file__).resolve().parent))
 
 from auth.core.log_writer import writer as _writer
+
+# Before the imports that may fail.
+_writer.start()
+
 from auth.ops.processes import starting as _starting
 from auth.ops.processes import supervisor as _supervisor
 
-_writer.start()
 _settings = _supervisor.settings()
 
 bind = _starting.address(_settings)
@@ -43,6 +46,7 @@ sendfile = False  # it would bypass Connection.sendall
 reuse_port = False  # a second service would share the port unnoticed
 control_socket_disable = True  # all services of a system user would share it
 errorlog = "-"
+logger_class = "auth.ops.processes.gunicorn_logger.Logger"
 loglevel = "warning"  # debug lines would quote requests, with their tokens
 
 on_starting = _supervisor.on_starting

@@ -17,6 +17,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from auth.core import event_lines
+
 _MOST = 4_000  # lines that wait to be written: seconds of a busy worker. Newer ones are dropped and counted.
 _PAUSE = 0.02  # seconds in which the lines of a busy worker gather, to be written together
 _FORK_PATIENCE, _EXIT_PATIENCE = 0.1, 0.5  # seconds
@@ -47,7 +49,7 @@ class LogWriter:
 
     def __init__(self) -> None:
         # `logs.configure` sets it to the format of the log.
-        self.as_line: Callable[[str], str] = str
+        self.as_line: Callable[[str], str] = event_lines.before_settings
         self._has_started = False
         self._begin()
 
@@ -65,7 +67,7 @@ class LogWriter:
         for name in ("stdout", "stderr"):
             if stream := getattr(sys, name):  # None if its descriptor is closed
                 stream.flush()
-                raw: Any = _Stream(stream.fileno())
+                raw: Any = _Stream(stream.fileno(), is_log=name == "stderr")
                 queued = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
                 setattr(sys, name, queued)
         # The thread ends before a fork, unless a write hangs; the fork has none.
@@ -138,11 +140,19 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Stream(io.RawIOBase):
-    def __init__(self, descriptor: int) -> None:
+    """Writes whole lines. In the log, those of libraries and tracebacks become events, if the log is JSON."""
+
+    def __init__(self, descriptor: int, *, is_log: bool) -> None:
         self._descriptor = descriptor
+        self._is_log = is_log
 
     def write(self, text: Any, /) -> int:
-        writer.write(self._descriptor, bytes(text))
+        data = bytes(text)
+        if self._is_log:
+            # Not `splitlines`, which breaks a line at U+2028, too.
+            lines = io.StringIO(data.decode(errors="replace"), newline="\n")
+            data = "".join(map(_logged, lines)).encode()
+        writer.write(self._descriptor, data)
         return len(text)
 
     def writable(self) -> bool:
@@ -153,6 +163,14 @@ class _Stream(io.RawIOBase):
 
     def isatty(self) -> bool:
         return os.isatty(self._descriptor)
+
+
+def _logged(line: str) -> str:
+    text = line.rstrip("\n")
+    logged = text if event_lines.is_event(text) else writer.as_line(text)
+    if logged == text:  # an event, or a log of text
+        return line
+    return f"{logged}\n" if text.strip() else ""
 
 
 writer = LogWriter()

@@ -2,9 +2,9 @@
 
 import contextlib
 import json
+import os
 import logging
 import math
-import os
 import sys
 import threading
 import time
@@ -13,14 +13,10 @@ from datetime import UTC, datetime
 from functools import partial, partialmethod
 
 import structlog
-from dotenv import dotenv_values
 
+from auth.core import event_lines
 from auth.core.log_writer import writer
 from auth.core.settings import Settings
-
-_ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
-# Of sd-daemon(3). journald takes lines without one for 6, info.
-_PRIORITIES = {"debug": "<7>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
 
 
 class ThrottledLog:
@@ -45,6 +41,10 @@ class ThrottledLog:
                 return
             times, self._times, self._logged_at = self._times, 0, now
         structlog.get_logger().warning(self._event, times=times, **fields)
+
+
+# Of sd-daemon(3).
+_PRIORITIES = {"debug": "<7>", "info": "<6>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
 
 
 def _goes_to_journal() -> bool:
@@ -86,27 +86,10 @@ def say(settings: Settings, line: str, level: str = "info") -> None:
 
 
 def _line(settings: Settings, text: str, level: str) -> str:
-    return with_priority(_event(text, level) if _is_json(settings) else text, level)
+    return event_lines.event(text, level) if is_json(settings) else text
 
 
-def start_failure(text: str) -> str:
-    """Return why the service does not start, as an event if `AUTH_LOG_FORMAT` is `json`.
-
-    It does not use the settings, because they may be invalid.
-    """
-    environment: dict[str, str | None] = dict(os.environ)
-    with contextlib.suppress(OSError, ValueError):
-        environment = dotenv_values(".env") | environment
-    is_json = environment.get("AUTH_LOG_FORMAT") == "json"
-    return with_priority(_event(text, "error") if is_json else text, "error")
-
-
-def _event(text: str, level: str) -> str:
-    timestamp = f"{datetime.now(UTC):{_ISO}}"
-    return json.dumps({"event": text, "level": level, "timestamp": timestamp}, ensure_ascii=False)
-
-
-def _is_json(settings: Settings) -> bool:
+def is_json(settings: Settings) -> bool:
     return (settings.log_format or ("text" if sys.stderr.isatty() else "json")) == "json"
 
 
@@ -114,10 +97,10 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, object]] = 
     """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
         lambda _logger, level, event: (
-            {**event, "level": level, "timestamp": f"{datetime.now(UTC):{_ISO}}", **context()}
+            {**event, "level": level, "timestamp": f"{datetime.now(UTC):{event_lines.ISO}}", **context()}
         )
     ]
-    if _is_json(settings):
+    if is_json(settings):
         encode = json.JSONEncoder(default=str).encode
         processors += [structlog.processors.format_exc_info, lambda _logger, _method, event: encode(event)]
     else:

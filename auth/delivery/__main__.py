@@ -4,7 +4,7 @@ import signal
 import sys
 from dataclasses import replace
 
-from auth.core import logs, settings
+from auth.core import event_lines, settings
 from auth.core.keys import fingerprints
 from auth.core.log_writer import writer
 from auth.delivery.process import Delivery
@@ -20,7 +20,7 @@ def main() -> None:
         load_templates(config)  # checks them
         Delivery(config).run(config)
     except (settings.SettingsError, fingerprints.OtherKeys, OSError) as error:
-        sys.exit(logs.start_failure(str(error)))
+        sys.exit(event_lines.before_settings(str(error)))
 
 
 if __name__ == "__main__":

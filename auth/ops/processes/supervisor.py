@@ -24,7 +24,7 @@ from typing import NoReturn
 import gevent
 import psycopg2
 
-from auth.core import logs
+from auth.core import event_lines, logs
 from auth.core.keys import fingerprints, key_ring
 from auth.core.settings import Settings, SettingsError, load, running, served, state
 from auth.ops.connections import single
@@ -44,6 +44,7 @@ def settings() -> Settings:
     if served.current is None:
         try:
             served.current = _load()
+            logs.configure(served.current)
         except (SettingsError, OSError) as error:
             _fail(state.directory_of(os.environ), str(error))
     return served.current
@@ -65,7 +66,7 @@ def on_starting(server: Master) -> None:
     try:
         starting.start(server, config)
     except state.InUseError as error:
-        print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
+        print(event_lines.before_settings(f"{error}. Stop it before you start another."), file=sys.stderr)
         sys.exit(2)
     except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
         _fail(config.state_dir, str(error))
@@ -79,7 +80,7 @@ def on_starting(server: Master) -> None:
 
 def _fail(state_dir: Path, problem: str) -> NoReturn:
     running.keep_error(state_dir, problem)
-    sys.exit(logs.start_failure(problem))
+    sys.exit(event_lines.before_settings(problem))
 
 
 def when_ready(server: Master) -> None:
@@ -174,7 +175,7 @@ def _deliver() -> None:
     try:
         served.delivery.run(settings())
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
-        print(logs.start_failure(str(error)), file=sys.stderr)
+        print(event_lines.before_settings(str(error)), file=sys.stderr)
 
 
 def _end(server: Master) -> NoReturn:
