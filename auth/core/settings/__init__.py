@@ -21,8 +21,8 @@ from auth.core.cores import cores
 from auth.core.net.networks import is_loopback, parse
 from auth.core.settings import brand, kept_secrets, relying_party, state
 from auth.core.settings.kept_secrets import Missing
-from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.core.settings.values import combined, encryption, hooks, kinds, mistakes, urls, validators
+from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, kind_of, read_providers
+from auth.core.settings.values import combined, encryption, hooks, kinds, mistakes, texts, urls, validators
 from auth.core.tokens import claim_rules
 
 _WITHOUT_PREFIX = {"database_url", "port"}
@@ -42,7 +42,7 @@ class Settings:
     database_url: str = kinds.database_url()
     database_owner_url: str = kinds.database_url()
     port: int = kinds.number(8000, 1, 65_535)
-    bind: str = kinds.parsed(validators.bind, "127.0.0.1")
+    bind: str = kinds.parsed(validators.bind, "127.0.0.1", texts.whole)
     workers: int = kinds.number(cores(), 1, 256)
     state_dir: Path = kinds.path("var")
     base_url: str = kinds.url(validators.public_url)
@@ -51,9 +51,11 @@ class Settings:
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), validators.redirect_pattern)
     # All are accepted. Each may end in @ and the time of its first use; otherwise the first one is used.
     secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.timed_secret, may_be_empty=False))
-    service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.secret, may_be_empty=False))
+    service_role_key: tuple[str, ...] = kinds.secret(
+        kinds.list_of((), validators.secret, may_be_empty=False), is_header=True
+    )
     service_role_jwt: bool = kinds.flag(False)
-    jwt_keys: str = kinds.secret(kinds.text("", validators.jwk_set))
+    jwt_keys: str = kinds.secret(kinds.document(validators.jwk_set), is_lenient=False)
     jwt_secret: str | None = kinds.secret(kinds.text(None, validators.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000, " of seconds")
     backup_recipients: tuple[str, ...] = kinds.list_of((), validators.backup_recipient)
@@ -159,14 +161,14 @@ class Settings:
     smtp_token_url: str = kinds.secret_url(kinds.text("", validators.https_url))
     smtp_client_id: str = kinds.text("")
     smtp_client_secret: str = kinds.secret(kinds.text(""))
-    smtp_client_key: Path | None = kinds.secret(kinds.path(None))
+    smtp_client_key: Path | None = kinds.secret(kinds.path(None), is_lenient=False)
     smtp_scope: str = kinds.text("")
     mail_from: str = kinds.text("no-reply@localhost", urls.mail_address)
     mail_templates: Path | None = kinds.path(None)
     sms_provider: str | None = kinds.text(None, validators.sms_provider)
     sms_countries: tuple[str, ...] = kinds.list_of((), validators.country_prefix)
     twilio_account_sid: str = kinds.text("", validators.twilio_id)
-    twilio_auth_token: str = kinds.secret(kinds.text(""))
+    twilio_auth_token: str = kinds.secret(kinds.text(""), is_header=True)
     twilio_from: str = kinds.text("", Length(max=64, error="Must be at most 64 characters."))
     twilio_api_url: str = kinds.text("https://api.twilio.com", urls.http_url)
     dev_inbox: bool = kinds.flag(False)
@@ -305,13 +307,37 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
         for name, value in environment.items()
         if (name in full or name.startswith(PROVIDER_PREFIX)) and value is not None and not value.strip()
     ]
-    problems = mistakes.problems_of(env) | dict.fromkeys(empty, "Is empty. Unset it or give it a value.")
+    faults, notices = _faults_of_texts(environment)
+    values["warnings"] += notices
+    problems = mistakes.problems_of(env) | faults
+    problems |= dict.fromkeys(empty, "Is empty. Unset it or give it a value.")
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values["warnings"])
 
     combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
     lines = [*combined.contradictions(values)] or kept_secrets.add(values, missing_secrets)
     _refuse(lines, values["warnings"])
     return Settings(**values)
+
+
+def _faults_of_texts(environment: Mapping[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the problems of free texts, and lines about secrets that are read all the same until 0.9.0."""
+    kinds_of = {name_of(field.name): field.metadata for field in dataclasses.fields(Settings)}
+    problems, notices = {}, []
+    for name, value in sorted(environment.items()):
+        kind = kinds_of.get(name) or kind_of(name)
+        if not kind or not value:
+            continue
+        is_header = kind.get("is_header", False)
+        found = (texts.problem_of(text, is_header=is_header) for text in kind["texts"](value))
+        if problem := next(filter(None, found), None):
+            if kind.get("is_lenient"):
+                notices.append(
+                    f"{name}: The secret {problem}. It is used as it stands until 0.9.0, which refuses it."
+                    " Replace it by one without."
+                )
+            else:
+                problems[name] = f"{problem[:1].upper()}{problem[1:]}. Remove that."
+    return problems, tuple(notices)
 
 
 def _refuse(lines: list[str], warnings: tuple[str, ...]) -> None:

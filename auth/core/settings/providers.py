@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from environs import Env
 from joserfc.errors import JoseError
@@ -12,7 +13,7 @@ from auth.core import normalize
 from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
 from auth.core.settings.presets import PRESETS
-from auth.core.settings.values import kinds, urls
+from auth.core.settings.values import kinds, texts, urls
 from auth.core.settings.values.validators import Validator, flag, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
@@ -56,17 +57,26 @@ def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str,
     return {name.lower(): _read_provider(env, name) for name in names}
 
 
+def kind_of(variable: str) -> Mapping[str, Any] | None:
+    """Return what `kinds.setting` declares of a setting, of the variable of a provider."""
+    match = _NAME.fullmatch(variable)
+    if not match:
+        return None
+    parsed = {"CLIENT_ID": texts.parts, "PRIVATE_KEY": texts.none, "LINK_BY_EMAIL": texts.none}
+    return {"texts": parsed.get(match[2], texts.whole), "is_lenient": match[2] == "CLIENT_SECRET"}
+
+
 def _read_provider(env: Env, name: str) -> ProviderSettings:
     prefix = f"{PROVIDER_PREFIX}{name}_"
-    texts = {
+    values = {
         suffix.lower(): env.str(prefix + suffix, "", validate=validator(*checks)) or ""
         for suffix, checks in _TEXTS.items()
     }
     if name.lower() in ("email", "phone"):
         problem = "email and phone are not providers. Choose another name"
         env.str(f"{prefix}CLIENT_ID", validate=_refusal(problem))
-    is_known = name.lower() in PRESETS or texts["issuer"]
-    if is_known or all(texts[url] for url in ("authorize_url", "token_url", "userinfo_url")):
+    is_known = name.lower() in PRESETS or values["issuer"]
+    if is_known or all(values[url] for url in ("authorize_url", "token_url", "userinfo_url")):
         needs = validator(_client_ids)
     else:
         needs = _refusal(
@@ -78,9 +88,9 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
     is_signing = any(env.str(variable, "") for variable in signing)
     for variable in signing if is_signing else ():
         env.str(variable)
-    texts["private_key"] = texts["private_key"].replace("\\n", "\n")
+    values["private_key"] = values["private_key"].replace("\\n", "\n")
     link_by_email = flag(env, f"{prefix}LINK_BY_EMAIL", None)
-    return ProviderSettings(client_ids=tuple(client_ids), link_by_email=link_by_email, **texts)
+    return ProviderSettings(client_ids=tuple(client_ids), link_by_email=link_by_email, **values)
 
 
 def _refusal(problem: str) -> Callable[[object], None]:

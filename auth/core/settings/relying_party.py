@@ -16,7 +16,7 @@ apple_app = matching(
     r"[A-Z0-9]{10}\.[A-Za-z0-9.-]{1,155}", "must be a team and a bundle, such as ABCDE12345.com.example.app"
 )
 android_app = matching(
-    r"[A-Za-z]\w*(\.[A-Za-z]\w*)+/[0-9A-F]{2}(:[0-9A-F]{2}){31}",
+    r"(?a)[A-Za-z]\w*(\.[A-Za-z]\w*)+/[0-9A-F]{2}(:[0-9A-F]{2}){31}",
     "must be a package, / and the SHA-256 of a certificate, such as com.example.app/14:6D:E9:…",
 )
 rp_id = matching(_DOMAIN, "must be a lower-case domain such as example.com, without a scheme or port")

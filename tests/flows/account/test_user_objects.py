@@ -28,12 +28,12 @@ def test_user_object_lists_the_identities_after_each_change_of_them(
 
 
 def test_user_object_escapes_the_audience(make_app):
-    client = make_app(AUTH_JWT_AUDIENCE='"}, \\"', AUTH_AUTOCONFIRM="true").test_client()
+    client = make_app(AUTH_JWT_AUDIENCE='x"}, \\"', AUTH_AUTOCONFIRM="true").test_client()
     body = {"email": "dave@example.com", "password": "Correct-Horse-1"}
     body_of_sign_up = client.post("/signup", json=body).json
     answer = client.get("/user", headers={"Authorization": f"Bearer {body_of_sign_up['access_token']}"})
     assert answer.json == body_of_sign_up["user"]
-    assert answer.json["aud"] == '"}, \\"'
+    assert answer.json["aud"] == 'x"}, \\"'
 
 
 def test_nothing_but_a_sign_in_writes_the_place_of_a_user_in_the_order_by_last_sign_in(database, alice):

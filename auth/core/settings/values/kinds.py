@@ -12,7 +12,7 @@ from environs import Env
 from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
-from auth.core.settings.values import encryption, urls, validators
+from auth.core.settings.values import encryption, texts, urls, validators
 from auth.core.settings.values.validators import Validator, validator
 from auth.core.tokens import claim_rules
 
@@ -32,9 +32,14 @@ SECRET = {"shows": _hidden, "is_secret": True}
 _MOST_SHOWN = 20
 
 
-def setting(read: Callable[[Env, str], T], *, may_be_empty: bool = False) -> T:
-    """Declare a setting by the function that reads its variable; `Env` collects the errors."""
-    declared: T = dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
+def setting(
+    read: Callable[[Env, str], T], *, may_be_empty: bool = False, texts_of: texts.Texts = texts.whole
+) -> T:
+    """Declare a setting by the function that reads its variable; `Env` collects the errors.
+
+    `texts_of` yields what of its value is used as it stands, which `load` checks.
+    """
+    declared: T = dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty, "texts": texts_of})
     return declared
 
 
@@ -63,7 +68,8 @@ def _place(value: str | None) -> str:
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 
 
-secret = partial(shown_as, _hidden, is_secret=True)
+# Until 0.9.0, secrets that were valid before their text was checked are read with a warning.
+secret = partial(shown_as, _hidden, is_secret=True, is_lenient=True)
 # The rest of the URL may contain a password.
 secret_url = partial(shown_as, _place, is_secret=True)
 
@@ -83,6 +89,13 @@ def database_url() -> str:
         return encryption.encrypted(url) if url else ""
 
     return shown_as(database, setting(read), is_secret=True)
+
+
+def document(check: Validator) -> str:
+    """Declare JSON, or the path of a file with it, empty if it is unset."""
+    return setting(
+        lambda env, name: env.str(name, "", validate=validator(check)) or "", texts_of=texts.document
+    )
 
 
 @overload
@@ -115,13 +128,15 @@ def number(default: int, least: int, most: int, unit: str = "") -> int:
     problem = f"Must be a whole number{unit} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
-    return setting(lambda env, name: env.int(name, default, **options))
+    return setting(lambda env, name: env.int(name, default, **options), texts_of=texts.none)
 
 
-def parsed(parse: Callable[[str], T], default: str = "") -> T:
+def parsed(parse: Callable[[str], T], default: str = "", texts_of: texts.Texts = texts.none) -> T:
     """Declare a setting by the function that parses its text. It raises `ValueError`."""
     check = validator(parse)
-    return setting(lambda env, name: parse(env.str(name, default, validate=check) or default))
+    return setting(
+        lambda env, name: parse(env.str(name, default, validate=check) or default), texts_of=texts_of
+    )
 
 
 def number_or_none(default: int, least: int, most: int, unit: str) -> int | None:
@@ -139,14 +154,14 @@ def number_or_none(default: int, least: int, most: int, unit: str) -> int | None
 
 def flag(default: bool | None) -> bool:
     """Declare a setting of true or false. `combined` replaces None by a default that depends on settings."""
-    return setting(lambda env, name: cast(bool, validators.flag(env, name, default)))
+    return setting(lambda env, name: cast(bool, validators.flag(env, name, default)), texts_of=texts.none)
 
 
 def choice(default: str | None, *choices: str) -> str:
     """Declare one of some words. `combined` replaces None by a default that depends on settings."""
     *first, last = filter(None, choices)
     check = validator(OneOf(choices, error=f"Must be {', '.join(first)} or {last}."))
-    return setting(lambda env, name: cast(str, env.str(name, default, validate=check)))
+    return setting(lambda env, name: cast(str, env.str(name, default, validate=check)), texts_of=texts.none)
 
 
 def list_of(
@@ -166,7 +181,7 @@ def list_of(
         values = env.list(name, default and list(default), **options)
         return cast("tuple[str, ...]", default) if values is None else tuple(values)
 
-    return setting(read, may_be_empty=may_be_empty)
+    return setting(read, may_be_empty=may_be_empty, texts_of=texts.parts)
 
 
 def some_of(choices: tuple[str, ...], default: tuple[str, ...] | None = None) -> tuple[str, ...]:

@@ -36,6 +36,9 @@ def malformed_lines(path: Path) -> list[str]:
         return [f"{name}: Must be text in UTF-8."]
     except OSError as error:
         return [f"{name}: Cannot be read: {error.strerror}. Remove it, or let this user read it."]
+    # The environment, to which the lines are added, cannot have it.
+    if nul := [line for line in lines if "\0" in line.original.string]:
+        return [f"{name}: Line {line.original.line} has a NUL byte. Remove it." for line in nul]
     # Comments have neither a name nor a value.
     malformed = [line for line in lines if line.error or (line.key is not None and line.value is None)]
     return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]

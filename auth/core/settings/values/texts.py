@@ -1,0 +1,52 @@
+"""The check of all free texts: what a shell, `echo` and editors add to a value is not part of it."""
+
+import re
+from collections.abc import Callable, Iterator
+
+LONGEST = 4096
+# The texts of a variable that are used as they stand.
+Texts = Callable[[str], Iterator[str]]
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def whole(value: str) -> Iterator[str]:
+    yield value
+
+
+def parts(value: str) -> Iterator[str]:
+    """Yield the members of a list. Spaces and line breaks around them mean nothing."""
+    if _is_quoted(value.strip()):
+        yield value.strip()
+    yield from (part.strip() for part in value.split(","))
+
+
+def none(_value: str) -> Iterator[str]:
+    """For values that are parsed: numbers, choices, JSON, PEM."""
+    yield from ()
+
+
+def document(value: str) -> Iterator[str]:
+    """For JSON, or the path of a file with it."""
+    if not value.lstrip().startswith(("{", "[")):
+        yield value
+
+
+def problem_of(text: str, *, is_header: bool = False) -> str | None:
+    """Return what is wrong with a text, or one that is sent in a header, without quoting it, or None."""
+    if text.rstrip("\r\n") != text:
+        return "ends with a line break"
+    if text.strip() != text:
+        return "has a space at its beginning or end"
+    if _is_quoted(text):
+        return "has quotes around it, which are part of the value here"
+    if control := _CONTROL.search(text):
+        return f"has a control character (U+{ord(control[0]):04X})"
+    if len(text) > LONGEST:
+        return f"is longer than {LONGEST} characters"
+    if is_header and not text.isascii():
+        return "is sent in a header, and has letters beyond ASCII"
+    return None
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] in "\"'" and text.find(text[0], 1) == len(text) - 1
