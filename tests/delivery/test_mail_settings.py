@@ -4,6 +4,7 @@ import base64
 import contextlib
 import dataclasses
 import ipaddress
+import re
 import socket
 
 import pytest
@@ -43,7 +44,7 @@ def assert_refused_without_secrets(load, name, value):
     with pytest.raises(SettingsError) as error:
         load(**{name: value})
     (line,) = str(error.value).splitlines()
-    assert line.startswith(f"{name}: Must ")
+    assert re.match(f"{name}: (Must|Has|Ends) ", line)
     assert "hunter2" not in line
 
 
@@ -89,7 +90,7 @@ class TestMailFrom:
         [
             *((f"{name} <a@b.c>", name) for name in ("Acme, Inc.", "Acme: Login", "Acme (EU) [x]", "A.B")),
             ('"Acme: Login" <a@b.c>', "Acme: Login"),
-            ("  Acme, Inc.  <a@b.c> ", "Acme, Inc."),
+            ("Acme, Inc.  <a@b.c>", "Acme, Inc."),
             ("Müller, Söhne<a@b.c>", "Müller, Söhne"),
         ],
     )

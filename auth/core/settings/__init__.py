@@ -325,7 +325,7 @@ def _faults_of_texts(environment: Mapping[str, str | None]) -> tuple[dict[str, s
     problems, notices = {}, []
     for name, value in sorted(environment.items()):
         kind = kinds_of.get(name) or kind_of(name)
-        if not kind or not value:
+        if not kind or not value or value.isspace():
             continue
         is_header = kind.get("is_header", False)
         found = (texts.problem_of(text, is_header=is_header) for text in kind["texts"](value))
