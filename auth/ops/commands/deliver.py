@@ -6,6 +6,7 @@ import click
 import psycopg2
 
 from auth.cli import load_settings
+from auth.core import logs
 from auth.core.keys import fingerprints
 from auth.core.log_writer import writer
 from auth.core.settings import state
@@ -33,8 +34,8 @@ def command() -> None:
         state.begin_metrics(settings.state_dir, "deliver")
     environment = os.environ | {"DATABASE_URL": database_url}
     for notice in start_checks.notices(settings):
-        click.echo(notice, err=True)
-    click.echo("Delivering. Press Ctrl-C to stop.", err=True)
+        logs.say(settings, notice, "warning")
+    logs.say(settings, "Delivering. Press Ctrl-C to stop.")
     writer.finish()
     # Exec, because this process has loaded more than delivery needs.
     os.execve(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"], environment)  # noqa: S606

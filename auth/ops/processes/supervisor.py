@@ -44,7 +44,6 @@ def settings() -> Settings:
     if served.current is None:
         try:
             served.current = _load()
-            logs.configure(served.current)
         except (SettingsError, OSError) as error:
             _fail(state.directory_of(os.environ), str(error))
     return served.current
