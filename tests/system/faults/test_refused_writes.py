@@ -158,12 +158,12 @@ def test_health_says_that_the_role_of_requests_has_lost_its_rights(deployment):
         assert results["database-version"]["text"] == (
             "The database refuses writes, so sign-ins and changes fail: permission denied for table last_done."
         )
-        remedy, _, command = results["database-version"]["setting"].partition(" Then ")
-        assert (
-            command
-            == "grant the others, with that owner's URL in AUTH_DATABASE_OWNER_URL, by: latchkey migrate"
+        revoke = f"REVOKE ALL ON last_done FROM {role};"
+        assert results["database-version"]["setting"] == (
+            f"As the owner of the tables, run in psql: {revoke} Then grant the others, with that owner's URL in"
+            " AUTH_DATABASE_OWNER_URL, by: latchkey migrate"
         )
-        deployment.postgres.run(remedy.partition("run in psql: ")[2])
+        deployment.postgres.run(revoke)
         assert run_process(settings, "migrate").returncode == 0
         assert_healthy(client)
         assert write_status(client) == 200
