@@ -56,7 +56,7 @@ class _Provider(OrganizationProviderChange):
 
 
 class NoUsers(Exception):
-    """The file has members, but the database no users."""
+    """The file has members, but the database has no users."""
 
 
 class UnreadableLine(Exception):
@@ -98,11 +98,12 @@ def take(asked: Asked, file: Path) -> Iterator[Imported]:
 
     Raises `UnreadableLine` and `NoUsers`.
     """
-    with file.open(encoding="utf-8") as source:
+    has_users = queries.has_users(asked.db).any
+    with file.open(encoding="utf-8-sig") as source:
         for number, line in enumerate(source, 1):
             if line.strip():
                 read = _read(number, line)
-                if read.members and not queries.has_users(asked.db).any:
+                if read.members and not has_users:
                     raise NoUsers
                 yield from _take(asked, read)
 
