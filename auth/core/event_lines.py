@@ -1,32 +1,61 @@
-"""Lines of the log of a process that has no settings yet, or prints what is no event of ours.
+"""Lines of the log: events of JSON, and the priorities of the journal.
 
-It imports nothing of ours: what fails to load is told by it, too.
+Imports no other module of ours, so that the log of a failed import has them, too.
 """
 
 import contextlib
 import json
 import os
+import sys
 from datetime import UTC, datetime
 
-ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
+# Of sd-daemon(3).
+_PRIORITIES = {"debug": "<7>", "info": "<6>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
 
 
-def event(text: str, level: str, **members: object) -> str:
-    timestamp = f"{datetime.now(UTC):{ISO}}"
-    return json.dumps({"event": text, "level": level, "timestamp": timestamp, **members}, ensure_ascii=False)
+def timestamp() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def line(text: str, level: str, *, is_json: bool, **members: object) -> str:
+    """Return a line for standard error: the text, or an event with `members`."""
+    if is_json:
+        event = {"event": text, "level": level, "timestamp": timestamp(), **members}
+        text = json.dumps(event, ensure_ascii=False)
+    return with_priority(text, level)
 
 
 def before_settings(text: str, level: str = "error") -> str:
-    """Return a line of a process without valid settings, as an event if `AUTH_LOG_FORMAT` is `json`."""
+    """Return a line of a process without valid settings: an event if `AUTH_LOG_FORMAT` is `json`."""
     environment: dict[str, str | None] = dict(os.environ)
     with contextlib.suppress(ImportError, OSError, ValueError):
         from dotenv import dotenv_values
 
         environment = dotenv_values(".env") | environment
-    return event(text, level) if environment.get("AUTH_LOG_FORMAT") == "json" else text
+    return line(text, level, is_json=environment.get("AUTH_LOG_FORMAT") == "json")
 
 
-def is_event(line: str) -> bool:
+def with_priority(text: str, level: str) -> str:
+    """Return a text for standard error. If that is the journal, each of its lines gets the priority."""
+    priority = _PRIORITIES.get(level)
+    if priority is None or not _goes_to_journal():
+        return text
+    return "\n".join(priority + each for each in text.split("\n"))
+
+
+def is_complete(text: str) -> bool:
+    """Whether a line is an event, or has a priority for the journal."""
+    if text.startswith(tuple(_PRIORITIES.values())) and _goes_to_journal():
+        return True
     with contextlib.suppress(ValueError):
-        return isinstance(json.loads(line), dict)
+        return isinstance(json.loads(text), dict)
     return False
+
+
+def _goes_to_journal() -> bool:
+    """Whether standard error is the journal (systemd.exec(5)), not that of a child that inherits the variable."""
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # closed, or captured
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

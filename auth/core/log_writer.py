@@ -140,7 +140,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Stream(io.RawIOBase):
-    """Writes whole lines. In the log, those of libraries and tracebacks become events, if the log is JSON."""
+    """Writes whole lines. Those of libraries and tracebacks get the format of the log, if it is the log."""
 
     def __init__(self, descriptor: int, *, is_log: bool) -> None:
         self._descriptor = descriptor
@@ -151,7 +151,7 @@ class _Stream(io.RawIOBase):
         if self._is_log:
             # Not `splitlines`, which breaks a line at U+2028, too.
             lines = io.StringIO(data.decode(errors="replace"), newline="\n")
-            data = "".join(map(_logged, lines)).encode()
+            data = "".join(map(_in_format, lines)).encode()
         writer.write(self._descriptor, data)
         return len(text)
 
@@ -165,12 +165,12 @@ class _Stream(io.RawIOBase):
         return os.isatty(self._descriptor)
 
 
-def _logged(line: str) -> str:
+def _in_format(line: str) -> str:
+    """Return a line in the format of the log, without blank ones between events."""
     text = line.rstrip("\n")
-    logged = text if event_lines.is_event(text) else writer.as_line(text)
-    if logged == text:  # an event, or a log of text
+    if event_lines.is_complete(text) or (result := writer.as_line(text)) == text:
         return line
-    return f"{logged}\n" if text.strip() else ""
+    return f"{result}\n" if text.strip() else ""
 
 
 writer = LogWriter()

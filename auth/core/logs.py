@@ -2,14 +2,12 @@
 
 import contextlib
 import json
-import os
 import logging
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial, partialmethod
 
 import structlog
@@ -43,34 +41,11 @@ class ThrottledLog:
         structlog.get_logger().warning(self._event, times=times, **fields)
 
 
-# Of sd-daemon(3).
-_PRIORITIES = {"debug": "<7>", "info": "<6>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
-
-
-def _goes_to_journal() -> bool:
-    """Whether standard error is the journal, and not only inherits the variable from such a process
-    (systemd.exec(5)).
-    """
-    try:
-        status = os.fstat(sys.stderr.fileno())
-    except (AttributeError, OSError, ValueError):  # closed, or captured
-        return False
-    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
-
-
-def with_priority(line: str, level: str) -> str:
-    """Return a line for standard error, each of its lines with its priority if that is the journal."""
-    priority = _PRIORITIES.get(level)
-    if priority is None or not _goes_to_journal():
-        return line
-    return "\n".join(priority + each for each in line.split("\n"))
-
-
 class _Logger:
     def _write(self, line: str, level: str) -> None:
         # One write, without the lock of `sys.stderr`. A lost line must not fail its request.
         with contextlib.suppress(OSError, ValueError):
-            text = f"{with_priority(line, level)}\n"
+            text = f"{event_lines.with_priority(line, level)}\n"
             writer.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
 
     debug = partialmethod(_write, level="debug")
@@ -86,7 +61,7 @@ def say(settings: Settings, line: str, level: str = "info") -> None:
 
 
 def _line(settings: Settings, text: str, level: str) -> str:
-    return event_lines.event(text, level) if is_json(settings) else text
+    return event_lines.line(text, level, is_json=is_json(settings))
 
 
 def is_json(settings: Settings) -> bool:
@@ -97,7 +72,7 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, object]] = 
     """Send structlog's events to standard error, each with the members that `context` returns."""
     processors: list[structlog.types.Processor] = [
         lambda _logger, level, event: (
-            {**event, "level": level, "timestamp": f"{datetime.now(UTC):{event_lines.ISO}}", **context()}
+            {**event, "level": level, "timestamp": event_lines.timestamp(), **context()}
         )
     ]
     if is_json(settings):
