@@ -9,6 +9,7 @@ import click
 from auth.cli import (
     INPUT_FILE,
     Unreadable,
+    Unusable,
     as_operator,
     ask,
     found_user,
@@ -34,7 +35,6 @@ from auth.extensions.organizations import (
 from auth.extensions.organizations.domains import prove_by_command
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
-from auth.web.errors import found
 from auth.web.input import check
 from sql import queries
 
@@ -234,9 +234,9 @@ def withdraw(name: str, email: str) -> None:
     with as_operator() as asked:
         organization, address = access.find(asked, name), canonical_typed_email(email)
         rows = json.loads(queries.list_invitations(asked.db, organization_id=organization.id).invitations)
-        invitation = found(
-            next((each for each in rows if each["email"] == address), None), "invitation_not_found"
-        )
+        invitation = next((each for each in rows if each["email"] == address), None)
+        if invitation is None:
+            raise Unusable(f"{address} has no open invitation to {name}.")
         invitations.withdraw(asked, organization, invitation["id"])
         show(invitation, f"{address} is not invited to {name} any more.")
 
