@@ -24,7 +24,7 @@ from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
 _queue_log = ThrottledLog("hashing_queue_full")
-CONSTRAINTS = {
+_CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
     "users_pkey": "id.user_already_exists",
@@ -76,14 +76,19 @@ def _path_without_slash() -> str | None:
 
 @as_api_error.register
 def _database_error(error: psycopg2.Error) -> ApiError:
-    constraint = error.diag.constraint_name
-    if isinstance(error, UniqueViolation | CheckViolation) and constraint in CONSTRAINTS:
-        return ApiError(CONSTRAINTS[constraint], _size_details(constraint))
+    if key := key_of_constraint(error):
+        return ApiError(key, _size_details(str(error.diag.constraint_name)))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
         health.report_trouble(error)
         return unavailable()
     return _unexpected(error)
+
+
+def key_of_constraint(error: psycopg2.Error) -> str | None:
+    """Return the key of the error that a constraint of ours means, or None for other errors."""
+    is_of_constraint = isinstance(error, UniqueViolation | CheckViolation)
+    return _CONSTRAINTS.get(error.diag.constraint_name or "") if is_of_constraint else None
 
 
 def _size_details(constraint: str) -> str | None:

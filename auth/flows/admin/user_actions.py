@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
-from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
 from auth.flows.admin import schemas, users
 from auth.flows.admin.actions import AdminAction
 from auth.flows.passkeys import passkeys
 from auth.web.asked import Asked
-from auth.web.errors import found
 from sql import queries
 
 NEVER = "This can’t be undone."
@@ -77,13 +75,8 @@ def _ban(asked: Asked, id: str, options: JsonObject) -> Mapping[str, Any]:
 
 def _unban(asked: Asked, id: str, options: JsonObject) -> Mapping[str, Any]:
     """Lift a ban. The command can also void the password."""
-    body, password_hash = {"ban_duration": None}, None
-    if options.get("void_password"):
-        user = queries.select_summary(asked.db, id=id, email=None, phone=None)
-        if found(user, "user_not_found").has_password:
-            body |= {"password": None}
-            password_hash = asked.parts.passwords.hash(state.new_secret())
-    users.update_user(asked, id, body, password_hash)
+    password, password_hash = users.void_password(asked, id) if options.get("void_password") else ({}, None)
+    users.update_user(asked, id, {"ban_duration": None} | password, password_hash)
     return {"banned_until": None}
 
 

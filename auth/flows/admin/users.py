@@ -6,6 +6,7 @@ from typing import NamedTuple
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
+from auth.core.settings import state
 from auth.core.text.moments import iso_8601
 from auth.flows import ends, memberships
 from auth.flows.account import api_keys, grants, removal
@@ -68,6 +69,14 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
         others += [user.email, user.phone]
     check_strength(asked.settings, body["password"], others, asked.parts.leaked_passwords)
     return asked.parts.passwords.hash(body["password"])
+
+
+def void_password(asked: Asked, user_id: str) -> tuple[JsonObject, str | None]:
+    """Return the member of an `AnyUserChange` body that voids the user's password, if any, and the hash."""
+    user = queries.select_summary(asked.db, id=user_id, email=None, phone=None)
+    if not found(user, "user_not_found").has_password:
+        return {}, None
+    return {"password": None}, asked.parts.passwords.hash(state.new_secret())
 
 
 def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:

@@ -24,7 +24,6 @@ from auth.cli import (
 )
 from auth.core import json_bodies
 from auth.core.json_bodies import JsonObject
-from auth.core.settings import state
 from auth.flows import failure_counts
 from auth.flows.admin import lists, messages, searches, users
 from auth.flows.admin.schemas import AnyUserChange
@@ -32,9 +31,10 @@ from auth.flows.admin.user_actions import ACTIONS, UserAction, name_of
 from auth.html import form_schemas
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import lines_of_summary, summary_of
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.asked import Asked
-from auth.web.error_handlers import CONSTRAINTS
+from auth.web.error_handlers import key_of_constraint
 from auth.web.errors import ApiError, found
 from auth.web.input import check
 from sql import queries
@@ -179,16 +179,16 @@ def _object(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--void-password", is_flag=True, help="Void the password. “Forgot password?” sets another.")
 @json_option
 def change(subject: str, app_metadata: JsonObject | None, void_password: bool, **options: str | None) -> None:
-    """Change a user as PUT /admin/users/{id} does. Ends everything of the user if an address or the password
-    changes.
+    """Change a user as PUT /admin/users/{id} does. A new address or a void password ends everything.
 
     \b
     Example: latchkey users change bob@example.com --role authenticated
              latchkey users change bob@example.com --email bob@example.org --void-password
     """
     body: JsonObject = {name: value or None for name, value in options.items() if value is not None}
-    body |= {f"{name}_confirm": True for name in ("email", "phone") if body.get(name)}
-    body |= {} if app_metadata is None else {"app_metadata": app_metadata}
+    body |= {f"{kind}_confirm": True for kind in ADDRESS_KINDS if body.get(kind)}
+    if app_metadata is not None:
+        body["app_metadata"] = app_metadata
     if body.get("role") == "admin":
         raise click.UsageError(
             "--role admin: Run latchkey create-admin EMAIL instead, which says what signs in."
@@ -196,16 +196,14 @@ def change(subject: str, app_metadata: JsonObject | None, void_password: bool, *
     if not body and not void_password:
         raise click.UsageError("There is nothing to change. Add an option, such as --role authenticated.")
     with _acting_on(subject) as (asked, user):
-        checked = check(AnyUserChange, body)
-        password_hash = None
-        if void_password and user.has_password:
-            checked["password"] = None
-            password_hash = asked.parts.passwords.hash(state.new_secret())
+        password, password_hash = users.void_password(asked, user.id) if void_password else ({}, None)
         try:
-            changed = json.loads(users.update_user(asked, user.id, checked, password_hash))
+            changed = users.update_user(asked, user.id, check(AnyUserChange, body) | password, password_hash)
         except (UniqueViolation, CheckViolation) as error:
-            raise ApiError(CONSTRAINTS[error.diag.constraint_name or ""]) from None
-        show(changed, f"{name_of(user)} is changed.")
+            if key := key_of_constraint(error):
+                raise ApiError(key) from None
+            raise
+        show(json.loads(changed), f"{name_of(user)} is changed.")
 
 
 # The options of commands whose flow takes more than the user.
