@@ -128,7 +128,7 @@ SELECT u.id::text, coalesce(u.email, u.phone, u.id::text) AS name,
 -- name: list_deciding_memberships(after_user uuid, after_organization uuid, most integer) -> rows
 SELECT concat_ws(' ', m.user_id, m.organization_id) AS id,
        concat(coalesce(u.email, u.phone, u.id::text), ' in ', o.slug) AS name,
-       jsonb_build_object('role', m.role, 'slug', o.slug) AS terms,
+       jsonb_build_object('role', m.role) AS terms,
        m.user_id::text, m.organization_id::text
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
@@ -145,7 +145,7 @@ SELECT o.id::text, o.slug AS name,
  ORDER BY o.id;
 
 -- name: list_deciding_invitations() -> rows
-SELECT i.id::text, concat(i.email, ' to ', o.slug) AS name, jsonb_build_object('email', i.email, 'slug', o.slug) AS terms,
+SELECT i.id::text, concat(i.email, ' to ', o.slug) AS name, jsonb_build_object('email', i.email) AS terms,
        o.id::text AS organization_id
   FROM organization_invitations AS i
   JOIN organizations AS o ON o.id = i.organization_id

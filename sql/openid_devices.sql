@@ -41,9 +41,10 @@ SELECT r.client_id FROM oauth_requests AS r WHERE r.id = :id AND r.user_code_mac
 --     redirect_uri?, client_redirect_uris?, grant_redirect_uris?)
 -- A device's request, and of the user who entered its code the grant to its client and the memberships.
 SELECT r.id, r.client_id, r.user_id, r.session_id, r.decision, r.code_expires_at, r.scopes, r.resource,
-       r.redirect_uri, r.client_redirect_uris, host(r.ip) AS ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
-       g.scopes AS grant_scopes, g.granted_at, g.redirect_uris AS grant_redirect_uris, '{}'::text[] AS opened_scopes, memberships.member AS memberships,
-       clock_timestamp() AS now
+       r.redirect_uri, r.client_redirect_uris, host(r.ip) AS ip, r.user_agent,
+       iso_8601(r.created_at) AS asked_at,
+       g.scopes AS grant_scopes, g.granted_at, g.redirect_uris AS grant_redirect_uris,
+       '{}'::text[] AS opened_scopes, memberships.member AS memberships, clock_timestamp() AS now
   FROM oauth_requests AS r
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
  CROSS JOIN memberships_of(r.user_id, :with_organizations) AS memberships

@@ -33,7 +33,8 @@ SELECT r.id, r.client_id FROM oauth_requests AS r WHERE r.id_hash = :id_hash;
 -- A browser's request, the user's grant to its client, and the user's memberships. `opened_scopes` are the
 -- scopes that the grant's sessions, even ended ones, have for the resource since the client last changed.
 SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.max_age,
-       r.login_hint, r.user_id, r.client_redirect_uris, r.approval_hash IS NULL AS is_pending, r.created_at, r.expires_at,
+       r.login_hint, r.user_id, r.client_redirect_uris, r.approval_hash IS NULL AS is_pending,
+       r.created_at, r.expires_at,
        g.scopes AS grant_scopes, g.granted_at, g.redirect_uris AS grant_redirect_uris,
        ARRAY(SELECT unnest(opened.scopes)
                FROM sessions AS opened

@@ -220,11 +220,8 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
     # The functions of a newer release stay. A backup of it that was restored has no grants either.
     if version <= NEWEST and (steps or digest != _digest()):
         return [*steps, FUNCTIONS.name]
-    return (
-        []
-        if roles.has_grants(cursor, requests_url, SCHEMA.read_text(encoding="utf-8"))
-        else [roles.GRANTS.name]
-    )
+    has_grants = roles.has_grants(cursor, requests_url, SCHEMA.read_text(encoding="utf-8"))
+    return [] if has_grants else [roles.GRANTS.name]
 
 
 def _definitions() -> str:

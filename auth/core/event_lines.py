@@ -53,7 +53,7 @@ def is_complete(text: str) -> bool:
 
 
 def _goes_to_journal() -> bool:
-    """Whether standard error is the journal (systemd.exec(5)), not that of a child that inherits the variable."""
+    """Whether standard error is the journal (systemd.exec(5)). A child may inherit the variable alone."""
     try:
         status = os.fstat(sys.stderr.fileno())
     except (AttributeError, OSError, ValueError):  # closed, or captured

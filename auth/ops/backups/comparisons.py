@@ -98,7 +98,7 @@ class Comparison:
 
     def _ends_of_user(self, row: "queries.ListDecidingUsers", before: _Terms | None) -> _Ends:
         if before:
-            yield from _ends_of_known_user(row, before)
+            yield from _changes_of_user(row, before)
         elif self._replaced:
             self._gone.add(row.id)
             if not row.terms["is_passing"]:
@@ -155,7 +155,7 @@ def _command(*words: str) -> str:
     return f"latchkey {shlex.join(words)}"
 
 
-def _ends_of_known_user(row: "queries.ListDecidingUsers", before: _Terms) -> _Ends:
+def _changes_of_user(row: "queries.ListDecidingUsers", before: _Terms) -> _Ends:
     after = row.terms
     change = ("users", "change", row.id)
     if after["role"] != before["role"] != "admin":

@@ -80,12 +80,8 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
         # Another program may have the port.
         while not (running.is_serving(directory / "var") and _is_healthy(base_url, http)):
             if process.poll() is not None or time.monotonic() > deadline:
-                end = (
-                    (directory / "service.log")
-                    .read_text(encoding="utf-8", errors="replace")
-                    .strip()
-                    .splitlines()[-3:]
-                )
+                text = (directory / "service.log").read_text(encoding="utf-8", errors="replace")
+                end = text.strip().splitlines()[-3:]
                 raise BackupError(
                     f"The service does not start on the restored database. Fix what it says: {' '.join(end)}"
                 )

@@ -195,11 +195,8 @@ class EmbeddedPostgres:
         """Whether a process is our server, and not a zombie, which has no arguments."""
         try:
             if sys.platform == "linux":
-                command = (
-                    Path(f"/proc/{pid}/cmdline")
-                    .read_text(encoding="utf-8", errors="replace")
-                    .replace("\0", " ")
-                )
+                arguments = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+                command = arguments.replace("\0", " ")
             else:
                 ps = ["/bin/ps", "-ww", "-o", "command=", "-p", str(pid)]
                 command = subprocess.run(ps, capture_output=True, text=True, check=False).stdout  # noqa: S603

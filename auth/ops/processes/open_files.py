@@ -9,11 +9,12 @@ _FILES = resource.RLIMIT_NOFILE
 
 
 def make_room(connections: int) -> int:
-    """Raise the limit of this process for so many connections, and return the number that fits.
+    """Raise the limit of this process for `connections`, and return how many of them fit.
 
     Without a free file, gevent would accept no connection, and not close silent ones either.
     """
-    needed, (soft, hard) = connections + _OTHERS, resource.getrlimit(_FILES)
+    needed = connections + _OTHERS
+    soft, hard = resource.getrlimit(_FILES)
     if not _allows(soft, needed):
         with suppress(ValueError, OSError):  # macOS has another limit below an infinite one
             resource.setrlimit(_FILES, (needed if _allows(hard, needed) else hard, hard))
@@ -21,7 +22,7 @@ def make_room(connections: int) -> int:
 
 
 def shortage(connections: int) -> str | None:
-    """Return a line for the operator if a worker cannot accept so many connections."""
+    """Return a line for the operator if a worker cannot accept `connections`."""
     _, hard = resource.getrlimit(_FILES)
     number = _number_within(hard, connections)
     if number == connections:
