@@ -82,6 +82,6 @@ def test_no_secret_is_listed(load):
 def test_every_field_that_sounds_secret_is_declared_so(owner):
     sounds = re.compile("secret|password|token|key|storage|database|smtp_url")
     url = f"postgresql://user:{_CANARY}@host/name?password={_CANARY}"
-    shows = {field.name for field in dataclasses.fields(owner) if _CANARY in kinds.shown(field, url)}
+    fields = [field for field in dataclasses.fields(owner) if sounds.search(field.name)]
 
-    assert {name for name in shows if sounds.search(name)} <= _PUBLIC
+    assert {field.name for field in fields if _CANARY in kinds.shown(field, url)} <= _PUBLIC

@@ -61,6 +61,7 @@ EXAMPLES: dict[str, str] = {
     "AUTH_JWT_ISSUER": "https://auth.example.com",
     "AUTH_TOKEN_CLAIMS": '{"plan": "app_metadata.plan"}',
     "AUTH_ID_CLAIMS": '{"plan": "app_metadata.plan"}',
+    "AUTH_OAUTH_API_SCOPES": '{"https://api.example.com": "read"}',
     "AUTH_SIGNUP_DOMAINS": "example.com",
     "AUTH_SIGNUP_BLOCKED_DOMAINS": "example.com",
     "AUTH_SSO_PUBLIC_DOMAINS": "example.com",

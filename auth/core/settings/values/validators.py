@@ -31,6 +31,7 @@ _PLACEHOLDER = re.compile(
 )
 # The URL of an API, and one scope of it (RFC 6749, section 3.3).
 _API = r"https?://[!$-;=?-\[\]_a-z~]+"
+_EMPTY_PATH = r"^([a-z]+://[^/?]+)(\?|$)"
 _SCOPE = r"[!#-\[\]-~]{1,64}"
 _SCOPES_OF_USERS = {
     "openid", "profile", "email", "phone", "address", "offline_access", "groups", "roles", "organization",
@@ -163,7 +164,8 @@ def api_scopes(value: str) -> Mapping[str, tuple[str, ...]]:
         raise ValueError(example) from None
     if not isinstance(pairs, tuple) or not all(isinstance(each, str) and each.split() for _, each in pairs):
         raise ValueError(example)
-    if len({f"{uri}/" if re.fullmatch(r"\w+://[^/?]+", uri) else uri for uri, _ in pairs}) < len(pairs):
+    # As auth/rules/clients.py compares resources, an empty path is "/".
+    if len({re.sub(_EMPTY_PATH, r"\1/\2", uri) for uri, _ in pairs}) < len(pairs):
         raise ValueError("names an API twice. Give it all of its scopes at once")
     for uri, scopes in pairs:
         if not re.fullmatch(_API, uri):
