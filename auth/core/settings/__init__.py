@@ -320,7 +320,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
 
 
 def _faults_of_texts(environment: Mapping[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the problems of free texts, and lines about secrets that are read all the same until 0.9.0."""
+    """Return problems of texts by variable, and warnings about secrets, which are used so until 0.9.0."""
     kinds_of = {name_of(field.name): field.metadata for field in dataclasses.fields(Settings)}
     problems, notices = {}, []
     for name, value in sorted(environment.items()):

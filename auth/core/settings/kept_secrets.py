@@ -11,7 +11,7 @@ from auth.core.tokens import signing_keys
 
 # The service ignores missing files until it knows the database. Commands that need no secrets ignore them.
 Missing = Literal["refuse", "ignore"]
-# Editors of Windows write it before a text.
+# The byte order mark that editors of Windows write before a text.
 _MARK = "\ufeff"
 _RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
@@ -78,8 +78,8 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
 
 
 def _values(text: str) -> tuple[str, ...]:
-    """Return the secrets of a file. One after a byte order mark is known with it and without: a node may have
-    used it as it is, but no client can send it.
+    """Return the secrets of a file. One after a byte order mark counts with it, as nodes used it, and without
+    it, as clients send it.
     """
     values = text.split(",")
     return (*values, values[0].removeprefix(_MARK)) if text.startswith(_MARK) else tuple(values)

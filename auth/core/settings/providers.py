@@ -40,6 +40,8 @@ class ProviderSettings:
 
 
 SUFFIXES = ["CLIENT_ID", *(each.name.upper() for each in fields(ProviderSettings)[1:])]
+# The variables that are not used as they stand.
+_OTHER_TEXTS = {"CLIENT_ID": texts.parts, "PRIVATE_KEY": texts.none, "LINK_BY_EMAIL": texts.none}
 _NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
 
 
@@ -58,12 +60,12 @@ def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str,
 
 
 def kind_of(variable: str) -> Mapping[str, Any] | None:
-    """Return what `kinds.setting` declares of a setting, of the variable of a provider."""
+    """Return the metadata of a provider's variable, like those that `kinds.setting` declares."""
     match = _NAME.fullmatch(variable)
     if not match:
         return None
-    parsed = {"CLIENT_ID": texts.parts, "PRIVATE_KEY": texts.none, "LINK_BY_EMAIL": texts.none}
-    return {"texts": parsed.get(match[2], texts.whole), "is_lenient": match[2] == "CLIENT_SECRET"}
+    texts_of = _OTHER_TEXTS.get(match[2], texts.whole)
+    return {"texts": texts_of, "is_lenient": match[2] == "CLIENT_SECRET"}
 
 
 def _read_provider(env: Env, name: str) -> ProviderSettings:

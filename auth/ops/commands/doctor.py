@@ -72,12 +72,10 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
 
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
-    setting: str | None = f"Correct it as docs/settings.md says: {name}=…"
-    if name.startswith("/"):  # the line of a file includes the remedy
-        setting = None
-    elif " is not a setting" in line:
-        right = re.search(r"(?:Did you mean|Set) (\w+)", line)
-        setting = f"Correct its name: {right[1]}=…" if right else None
-    elif "which is not set above it" in line:  # it includes the remedy
-        setting = None
-    return Result("settings", "failed", line, setting)
+    remedy: str | None = f"Correct it as docs/settings.md says: {name}=…"
+    if line.startswith(f"{name} is not a setting"):
+        setting = re.search(r"(?:Did you mean|Set) (\w+)", line)
+        remedy = f"Correct its name: {setting[1]}=…" if setting else None
+    elif name.startswith("/") or line.startswith(f"{name}: Refers to"):
+        remedy = None  # the line includes it
+    return Result("settings", "failed", line, remedy)

@@ -37,7 +37,7 @@ def setting(
 ) -> T:
     """Declare a setting by the function that reads its variable; `Env` collects the errors.
 
-    `texts_of` yields what of its value is used as it stands, which `load` checks.
+    `load` checks what `texts_of` yields: the texts in its value that are used as they stand.
     """
     declared: T = dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty, "texts": texts_of})
     return declared

@@ -1,10 +1,10 @@
-"""The check of all free texts: what a shell, `echo` and editors add to a value is not part of it."""
+"""The check of texts that are used as they stand, for what shells, `echo` and editors add to a value."""
 
 import re
 from collections.abc import Callable, Iterator
 
 LONGEST = 4096
-# The texts of a variable that are used as they stand.
+# Yields the texts in a value that are used as they stand.
 Texts = Callable[[str], Iterator[str]]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -14,7 +14,7 @@ def whole(value: str) -> Iterator[str]:
 
 
 def parts(value: str) -> Iterator[str]:
-    """Yield the members of a list. Spaces and line breaks around them mean nothing."""
+    """Yield the members of a list, without the white space around them, which means nothing."""
     if _is_quoted(value.strip()):
         yield value.strip()
     yield from (part.strip() for part in value.split(","))
@@ -26,13 +26,13 @@ def none(_value: str) -> Iterator[str]:
 
 
 def document(value: str) -> Iterator[str]:
-    """For JSON, or the path of a file with it."""
+    """Yield the path of a file with JSON, and nothing of JSON itself."""
     if not value.lstrip().startswith(("{", "[")):
         yield value
 
 
 def problem_of(text: str, *, is_header: bool = False) -> str | None:
-    """Return what is wrong with a text, or one that is sent in a header, without quoting it, or None."""
+    """Return what is wrong with a text, or with one that is sent in a header, without quoting it, or None."""
     if text.rstrip("\r\n") != text:
         return "ends with a line break"
     if text.strip() != text:
