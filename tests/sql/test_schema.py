@@ -24,6 +24,15 @@ from tests.support.tables import Rows
 pytest_plugins = ["tests.support.role_fixtures"]
 
 NEW = ["schema.sql", "functions"]
+# Refuses each step that runs within a time limit.
+_REFUSES_LIMIT = """
+CREATE SCHEMA operator;
+CREATE FUNCTION operator.refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('LIMIT') <> '0' THEN RAISE EXCEPTION 'LIMIT is %', current_setting('LIMIT'); END IF;
+END $$;
+CREATE EVENT TRIGGER refuse ON ddl_command_start EXECUTE FUNCTION operator.refuse();
+"""
 RECORD_SIGN_IN = (
     """SELECT record_acts_at(now(), '{"actor": "service"}', NULL, NULL, '{signed_in}', '{}', '{}')"""
 )
@@ -89,11 +98,12 @@ class TestNewDatabase:
     @pytest.mark.parametrize(
         "name", ["statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout"]
     )
-    def test_time_limit_of_the_database_or_role_interrupts_no_step(self, new_database, name):
+    def test_time_limit_of_the_database_or_role_is_lifted_for_each_step(self, new_database, name):
         url = new_database()
         if not execute(url, "SELECT 1 FROM pg_settings WHERE name = %s", (name,)):
             pytest.skip(f"this Postgres has no {name}")
-        execute(url, f"ALTER DATABASE {urlsplit(url).path[1:]} SET {name} = '20ms'")
+        execute(url, f"ALTER DATABASE {urlsplit(url).path[1:]} SET {name} = '1min'")
+        execute(url, _REFUSES_LIMIT.replace("LIMIT", name))
         assert schema.apply(url) == NEW
         assert schema.pending(url) == []
 
