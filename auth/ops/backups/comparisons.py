@@ -77,13 +77,10 @@ class Comparison:
                     yield Returned(kind, row.id, row.name, change, command)
 
     def _users(self, on: Runner) -> Iterator["queries.ListDecidingUsers"]:
-        with_sessions = self._with_sessions
-        return _pages(
-            _FIRST,
-            lambda after: queries.list_deciding_users(
-                on, after=after, most=_PAGE, with_sessions=with_sessions
-            ),
-        )
+        def page(after: str) -> Sequence["queries.ListDecidingUsers"]:
+            return queries.list_deciding_users(on, after=after, most=_PAGE, with_sessions=self._with_sessions)
+
+        return _pages(_FIRST, page)
 
     def _ends_of_organization(self, row: "queries.ListDecidingOrganizations", before: _Terms | None) -> _Ends:
         if self._replaced and before is None:
