@@ -140,7 +140,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Stream(io.RawIOBase):
-    """Writes whole lines. Those of libraries and tracebacks get the format of the log, if it is the log."""
+    """Writes whole lines. In the log, those of libraries and tracebacks get its format."""
 
     def __init__(self, descriptor: int, *, is_log: bool) -> None:
         self._descriptor = descriptor

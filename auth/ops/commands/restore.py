@@ -100,7 +100,7 @@ def _lines_of(restored: restores.Restored) -> Iterator[str]:
     if not restored.is_compared:
         yield "There was no database here to compare with: docs/backup.md says what to end by hand."
         if restored.returned:
-            yield "Once the service runs, end what had ended after the backup. These work:"
+            yield "Once the service runs, end those that had ended after the backup:"
     elif restored.returned:
         yield "Once the service runs, end what is back, but had ended or changed after the backup:"
     for kind, plural in _KINDS.items():

@@ -16,8 +16,8 @@ from sql import Database, queries
 from sql.pool import SIZE
 
 _REDIS_TIMEOUT = 2.0  # seconds
-# Where programs expect the proxy of a network.
-_EGRESS = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+# The variables that name a forward proxy.
+_FORWARD_PROXY = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 # Connections of the delivery process, the master and a command.
 _OTHER_CONNECTIONS = 6
 
@@ -49,7 +49,7 @@ def notices(settings: Settings) -> Iterator[str]:
     """
     yield from settings.open_connections
     yield from channels.notices(settings)
-    if name := next((each for each in _EGRESS if os.environ.get(each)), None):
+    if name := next((each for each in _FORWARD_PROXY if os.environ.get(each)), None):
         yield (
             f"{name} is set, but the service connects to providers, hooks and webhooks without a proxy, to"
             " check each address. Let this machine reach them directly, and unset it for the service."
