@@ -6,13 +6,11 @@ from typing import Literal
 
 from auth.core.files import exposure
 from auth.core.settings import state
-from auth.core.settings.values import Values, validators
+from auth.core.settings.values import Values, texts, validators
 from auth.core.tokens import signing_keys
 
 # The service ignores missing files until it knows the database. Commands that need no secrets ignore them.
 Missing = Literal["refuse", "ignore"]
-# The byte order mark that editors of Windows write before a text.
-_MARK = "\ufeff"
 _RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
@@ -61,7 +59,7 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
         try:
             text = path.read_text(encoding="utf-8").strip()
             if name == "jwt_keys":
-                text = text.removeprefix(_MARK)
+                text = text.removeprefix(texts.MARK)
             if text:
                 check(name, text, path, jwk_set)
             else:
@@ -82,7 +80,7 @@ def _values(text: str) -> tuple[str, ...]:
     it, as clients send it.
     """
     values = text.split(",")
-    return (*values, values[0].removeprefix(_MARK)) if text.startswith(_MARK) else tuple(values)
+    return (*values, values[0].removeprefix(texts.MARK)) if text.startswith(texts.MARK) else tuple(values)
 
 
 def check(name: str, text: str, path: Path, jwk_set: validators.Validator = validators.jwk_set) -> None:

@@ -9,6 +9,7 @@ from auth.cli import as_operator, ask, json_option, printable, show, yes_option
 from auth.core import addresses
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
+from auth.core.settings.values import texts
 from auth.core.text.labels import label
 from auth.flows.admin import administrators
 from auth.web.context import Latchkey
@@ -64,8 +65,8 @@ def _password(latchkey: Latchkey, email: str) -> str:
         if not password and sys.stdin.isatty():
             password = _ask()
         elif not password:
-            # Windows ends lines with two characters, and its editors begin files with a byte order mark.
-            text = sys.stdin.read().removeprefix("\ufeff").replace("\r\n", "\n")
+            # As from a file that was saved on Windows.
+            text = sys.stdin.read().removeprefix(texts.MARK).replace("\r\n", "\n")
             password, _, more = text.partition("\n")
             if more:
                 raise click.ClickException(

@@ -123,6 +123,7 @@ DIRT: dict[str, Callable[[str], str]] = {
     "a space before": " {}".format,
     "a space behind": "{} ".format,
     "a tab before": "\t{}".format,
+    "a byte order mark": "\ufeff{}".format,
     "double quotes": '"{}"'.format,
     "single quotes": "'{}'".format,
     "a bell": lambda text: f"{text[:3]}\a{text[3:]}",

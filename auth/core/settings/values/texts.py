@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 
 LONGEST = 4096
+# The byte order mark that editors of Windows write before a text.
+MARK = "\ufeff"
 # Yields the texts in a value that are used as they stand.
 Texts = Callable[[str], Iterator[str]]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -37,6 +39,8 @@ def problem_of(text: str, *, is_header: bool = False) -> str | None:
         return "ends with a line break"
     if text.strip() != text:
         return "has a space at its beginning or end"
+    if text.startswith(MARK):
+        return "begins with a byte order mark"
     if _is_quoted(text):
         return "has quotes around it, which are part of the value here"
     if control := _CONTROL.search(text):
