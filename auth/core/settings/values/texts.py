@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-LONGEST = 4096
+_LONGEST = 4096
 # The byte order mark that editors of Windows write before a text.
 MARK = "\ufeff"
 # Yields the texts in a value that are used as they stand.
@@ -45,8 +45,8 @@ def problem_of(text: str, *, is_header: bool = False) -> str | None:
         return "has quotes around it, which are part of the value here"
     if control := _CONTROL.search(text):
         return f"has a control character (U+{ord(control[0]):04X})"
-    if len(text) > LONGEST:
-        return f"is longer than {LONGEST} characters"
+    if len(text) > _LONGEST:
+        return f"has text beyond {_LONGEST} characters"
     if is_header and not text.isascii():
         return "is sent in a header, and has letters beyond ASCII"
     return None

@@ -21,7 +21,7 @@ NOTICE = "The secret ends with a line break. It is used as it stands until 0.9.0
             {"AUTH_BRAND_NAME": '"Acme"'},
             "AUTH_BRAND_NAME: Has quotes around it, which are part of the value here.",
         ),
-        ({"AUTH_SMTP_CLIENT_ID": "x" * 5000}, "AUTH_SMTP_CLIENT_ID: Is longer than 4096 characters."),
+        ({"AUTH_SMTP_CLIENT_ID": "x" * 5000}, "AUTH_SMTP_CLIENT_ID: Has text beyond 4096 characters."),
     ],
 )
 def test_service_does_not_start_with_a_text_that_has_more_than_its_value(new_state_dir, variables, line):
