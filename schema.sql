@@ -184,9 +184,9 @@ CREATE TABLE oauth_clients (
 CREATE INDEX oauth_clients_created_at ON oauth_clients (created_at, id);
 CREATE INDEX oauth_clients_organization_id ON oauth_clients (organization_id) WHERE organization_id IS NOT NULL;
 
--- The scopes and redirect URIs that a user allows an application. The URIs are the one that the page of consent showed,
--- and those on its host that the client had when the request began. They are null in a grant that a node of 0.7.x wrote,
--- whose user is asked again. The sessions of a grant go with it.
+-- The scopes that a user allows an application, and the redirect URIs: the one that the page of consent showed, and those
+-- on its host that the client had at that time. They are null in a grant that a node of 0.7.x wrote, whose user is
+-- asked again. The sessions of a grant go with it.
 CREATE TABLE oauth_grants (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
