@@ -36,6 +36,8 @@ _ADMITTING = ("allowed_roles", "is_blocked", "organization_id", "resources")
 # it or, with `skip_consent`, of all users.
 _OF_GRANTS = ("redirect_uris", "resources")
 _UNASKED = (*_OF_GRANTS, "scopes", "allowed_roles", "organization_id")
+# The members that decide which tokens a client gets for itself.
+_OF_ITSELF = ("resources", "scopes")
 # A change to these values only takes from a client.
 _DISTRUST = {"is_blocked": True, "skip_consent": False, "introspects_sessions": False}
 # Members that a dynamic client may set.
@@ -222,11 +224,18 @@ def _check_trust(
     for name in ("skip_consent", "introspects_sessions"):
         if client[name] and not (before and getattr(before, name)):
             raise ApiError("insufficient_permissions", f"{name}: must be false")
-    acts_now = "client_credentials" in client["grant_types"]
-    if acts_now and not (before and "client_credentials" in before.grant_types):
+    acts, acted = "client_credentials" in client["grant_types"], bool(before and _acts_alone(before))
+    if acts and not acted:
         raise _must_not_act()
+    if acted and not acts:
+        # Without the grant, a key could replace the secret, and wait until an operator returns the grant.
+        raise ApiError("insufficient_permissions", "grant_types: must keep client_credentials")
     if before and before.is_blocked and not client["is_blocked"]:
         raise ApiError("insufficient_permissions", "is_blocked: must be as before")
+
+
+def _acts_alone(client: "queries.SelectClient") -> bool:
+    return "client_credentials" in client.grant_types
 
 
 def _must_not_act() -> ApiError:
@@ -234,15 +243,17 @@ def _must_not_act() -> ApiError:
 
 
 def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queries.SelectClient") -> None:
-    """Refuse an administrative key that gives a client more of users who are not asked.
+    """Refuse an administrative key that gives a client more of whom nobody asks.
 
     A client with `skip_consent` asks nobody. Users who have allowed another one trust its name when a new
-    redirect URI asks again, and are not asked again for a new resource.
+    redirect URI asks again, and are not asked again for a new resource. A client that acts on its own asks
+    nobody either: a holder of its secret, who has the key too, would call any API by it.
     """
     if not asked.is_key:
         return
     has_grants = queries.has_grants(act, client_id=before.id).has_grants
-    for name in _UNASKED if client.skip_consent else _OF_GRANTS if has_grants else ():
+    of_users = _UNASKED if client.skip_consent else _OF_GRANTS if has_grants else ()
+    for name in dict.fromkeys([*of_users, *(_OF_ITSELF if _acts_alone(before) else ())]):
         new, old = getattr(client, name), getattr(before, name)
         is_less = name in _OF_GRANTS and {*new} <= {*old}
         if new != old and not is_less:
@@ -279,7 +290,7 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
         if asked.is_key and before.introspects_sessions:
             # The holder of the secret could introspect tokens, which needs a scope of its own.
             raise ApiError("insufficient_permissions", "introspects_sessions: must be false")
-        if asked.is_key and "client_credentials" in before.grant_types:
+        if asked.is_key and _acts_alone(before):
             # The holder of the secret could call APIs as the client.
             raise _must_not_act()
         secret = one_time.new_token()

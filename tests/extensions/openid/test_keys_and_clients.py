@@ -138,4 +138,37 @@ def test_key_makes_no_application_that_acts_on_its_own(client, database, parts, 
     # One that an operator made keeps it.
     service = make_application(client, database, name="Service", grant_types=acting)
     assert change(service, client_name="Payments").status_code == 200
-    assert change(service, grant_types=["authorization_code"]).status_code == 200
+
+
+def test_key_waits_for_no_operator_to_get_tokens_of_an_application_that_acts_on_its_own(
+    client, database, parts, change, service_role
+):
+    """It would take the grant away, replace the secret, and be in when the operator mends the application."""
+    grants = ["authorization_code", "client_credentials"]
+    service = make_application(client, database, name="Pay", grant_types=grants, scopes=["pay"])
+    path = f"/admin/oauth/clients/{service.client.id}"
+    answer = change(service, grant_types=["authorization_code"])
+    details = "grant_types: must keep client_credentials"
+    assert_error(answer, 403, "insufficient_permissions", details=details)
+    key = make_admin_key(parts, "clients", name="another")
+    answer = client.post(f"{path}/regenerate_secret", json={}, headers=key.headers)
+    assert answer.status_code == 403
+    assert client.get(path, headers=service_role).json["grant_types"] == grants
+    # It may stop the application in another way.
+    assert change(service, is_blocked=True).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("scopes", ["pay", "refund"]), ("scopes", []), ("resources", [PAYMENTS, FOREIGN])]
+)
+def test_key_widens_no_application_that_acts_on_its_own(client, database, change, name, more):
+    """Who has the key and the secret of a small service would call the APIs of others by it."""
+    grants = ["client_credentials"]
+    service = make_application(
+        client, database, name="Pay", grant_types=grants, scopes=["pay"], resources=[PAYMENTS]
+    )
+    assert_kept(change(service, **{name: more}), name)
+    form = {"grant_type": "client_credentials"}
+    for sent in ({"scope": "refund"}, {"resource": FOREIGN}):
+        assert service.client.post(client, "/oauth/token", **form | sent).status_code == 400
+    assert change(service, resources=[]).status_code == 200
