@@ -21,10 +21,13 @@ def cores() -> int:
 def _quotas() -> Iterator[float]:
     """Yield the quotas, in cores, of the groups of this process."""
     try:
-        lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+        # Names of groups are bytes, with any but a line feed.
+        lines = _OWN_GROUPS.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except OSError:
         return  # not Linux
     for line in lines:
+        if line.count(":") < 2:
+            continue
         _, controllers, path = line.split(":", 2)
         group = Path(path.lstrip("/"))
         # Inside a container, the group may be mounted as the root.
@@ -40,7 +43,7 @@ def _quotas() -> Iterator[float]:
 
 def _quota(*files: Path) -> float | None:
     """Return the quota that the files of a group contain, with its period, in microseconds."""
-    with suppress(OSError, ValueError):  # "max" means none
+    with suppress(OSError, ValueError, ArithmeticError):  # "max" means none
         quota, period = map(int, " ".join(file.read_text(encoding="utf-8") for file in files).split())
         return quota / period if quota > 0 and period > 0 else None
     return None

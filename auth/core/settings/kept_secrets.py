@@ -57,11 +57,10 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
     for name, path in files.items():
         text = ""
         try:
-            text = path.read_text(encoding="utf-8").strip()
-            if name == "jwt_keys":
-                text = text.removeprefix(texts.MARK)
-            if text:
-                check(name, text, path, jwk_set)
+            text = text_of(name, path)
+            # The mark is no part of the key's strength.
+            if unmarked := text.removeprefix(texts.MARK):
+                check(name, unmarked, path, jwk_set)
             else:
                 problems.append(f"{path}: Is empty. {_RESTORE}")
         except OSError as error:
@@ -71,16 +70,26 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
         except ValueError as error:
             problem = validators.sentence(error)
             problems.append(f"{path}: {problem}" + (f" {_RESTORE}" if problem.endswith(".") else ""))
-        secrets[name] = text if name == "jwt_keys" else _values(text)
+        secrets[name] = text if name == "jwt_keys" else _values(name, text)
     return secrets, problems
 
 
-def _values(text: str) -> tuple[str, ...]:
-    """Return the secrets of a file. One after a byte order mark counts with it, as nodes used it, and without
-    it, as clients send it.
+def text_of(name: str, path: Path) -> str:
+    """Return the text of a field's file. Raises `OSError` and `UnicodeDecodeError`."""
+    text = path.read_text(encoding="utf-8").strip()
+    return text.removeprefix(texts.MARK) if name == "jwt_keys" else text
+
+
+def _values(name: str, text: str) -> tuple[str, ...]:
+    """Return the secrets of a file.
+
+    A mark is part of a secret key: what a node has sealed opens with it alone, and nodes must not take a key
+    without it for the same. No client can send it, so a service role key is known without it too.
     """
     values = text.split(",")
-    return (*values, values[0].removeprefix(texts.MARK)) if text.startswith(texts.MARK) else tuple(values)
+    if name == "secret_key" or not text.startswith(texts.MARK):
+        return tuple(values)
+    return (values[0].removeprefix(texts.MARK), *values)
 
 
 def check(name: str, text: str, path: Path, jwk_set: validators.Validator = validators.jwk_set) -> None:

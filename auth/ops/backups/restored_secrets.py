@@ -117,7 +117,7 @@ class RestoredSecrets:
     def _current(self) -> dict[str, list[Secret]]:
         paths = {field: self._directory / kept_secrets.FILES[field] for field in self._restored}
         return {
-            field: BY_FIELD[field].values(path.read_text(encoding="utf-8").strip()) if path.exists() else []
+            field: BY_FIELD[field].values(kept_secrets.text_of(field, path)) if path.exists() else []
             for field, path in paths.items()
         }
 

@@ -4,9 +4,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from auth.core.keys import fingerprints
+from auth.core.settings import SettingsError
 from auth.core.settings.kept_secrets import FILES
 from auth.core.tokens import signing_keys
 from auth.delivery.senders.smtp_tokens import read_client_key
+from auth.ops.backups.restored_secrets import RestoredSecrets
 
 MARK = "\ufeff"
 
@@ -23,13 +26,49 @@ def pem_of(key):
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-@pytest.mark.parametrize("field", ["secret_key", "service_role_key"])
-def test_secret_in_a_file_is_known_as_clients_send_it_and_as_nodes_used_it(load, tmp_path, field):
-    path = tmp_path / "var" / FILES[field]
+def test_service_role_key_in_a_file_is_known_as_clients_send_it(load, tmp_path):
+    path = tmp_path / "var" / FILES["service_role_key"]
+    key = path.read_text().strip()
+    rewrite(path, f"{key},{'another' * 3}-0123456789")
+    # With the mark, too: a node may have told the database so.
+    assert load().service_role_key == (key, MARK + key, f"{'another' * 3}-0123456789")
+
+
+def test_secret_key_in_a_file_is_the_one_that_nodes_have_used(load, tmp_path):
+    """A node without the mark would open nothing that one with it has sealed, so they must not pass for one."""
+    path = tmp_path / "var" / FILES["secret_key"]
     secret = path.read_text().strip()
-    assert getattr(load(), field) == (secret,)
+    own = fingerprints._fingerprints(load())["secret_key"]
     rewrite(path)
-    assert getattr(load(), field) == (MARK + secret, secret)
+    marked = load()
+    assert marked.secret_key == (MARK + secret,)
+    of_database = {"AUTH_SECRET_KEY": own}
+    with pytest.raises(fingerprints.OtherKeys):
+        fingerprints.common(of_database, marked)
+
+
+@pytest.mark.parametrize("field", ["secret_key", "service_role_key"])
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("abcdefgh" * 4, "Repeats itself"), ("0123456789abcdefghijklmnopqrstu", "at least 32 characters")],
+)
+def test_mark_makes_no_weak_secret_strong(load, tmp_path, field, text, problem):
+    rewrite(tmp_path / "var" / FILES[field], text)
+    with pytest.raises(SettingsError, match=problem):
+        load()
+
+
+def test_file_with_nothing_but_a_mark_is_empty(load, tmp_path):
+    rewrite(tmp_path / "var" / FILES["service_role_key"], "\n")
+    with pytest.raises(SettingsError, match="Is empty"):
+        load()
+
+
+def test_restore_reads_the_files_that_it_replaces(load, tmp_path):
+    keys = load().jwt_keys
+    rewrite(tmp_path / "var" / FILES["jwt_keys"])
+    restored = RestoredSecrets(load(), {"jwt_keys": signing_keys.read_jwks(keys)}, {})
+    assert restored._current() == {"jwt_keys": signing_keys.read_jwks(keys)}
 
 
 def test_signing_keys_in_a_file_are_read(load, tmp_path):

@@ -23,7 +23,7 @@ def machine(monkeypatch, tmp_path):
 
     def set_up(groups: str, files: dict[str, str]) -> None:
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
-        (tmp_path / "groups").write_text(groups)
+        (tmp_path / "groups").write_text(groups, errors="surrogateescape")
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
@@ -45,6 +45,20 @@ def machine(monkeypatch, tmp_path):
         # A pod's limit may be that of the group above.
         ("0::/pod/app\n", {"pod/app/cpu.max": "max 100000", "pod/cpu.max": "300000 100000"}, 3),
         ("1:name=systemd:/\n0::/../app\n", {"cpu.max": "400000 100000"}, 4),
+        # The first version of Linux' control groups has a folder for each controller.
+        (
+            "4:cpuset:/\n3:cpu,cpuacct:/app\n",
+            {"cpu/app/cpu.cfs_quota_us": "150000", "cpu/app/cpu.cfs_period_us": "100000"},
+            2,
+        ),
+        ("3:cpu,cpuacct:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 64),
+        # What no kernel should say counts for nothing.
+        ("\nnonsense\n0::/a\u2028b:c/\udcff\n", {"a\u2028b:c/\udcff/cpu.max": "300000 100000"}, 3),
+        ("0::/\n", {"cpu.max": "100000 0\n"}, 64),
+        ("0::/\n", {"cpu.max": "-1 100000\n"}, 64),
+        ("0::/\n", {"cpu.max": "1" * 400 + " 1\n"}, 64),
+        ("0::/\n", {"cpu.max": "nonsense"}, 64),
+        ("0::/\n", {"cpu.max": ""}, 64),
     ],
 )
 def test_quota_of_a_group_or_one_above_bounds_the_cores(machine, groups, files, expected):
