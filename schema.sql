@@ -185,8 +185,9 @@ CREATE INDEX oauth_clients_created_at ON oauth_clients (created_at, id);
 CREATE INDEX oauth_clients_organization_id ON oauth_clients (organization_id) WHERE organization_id IS NOT NULL;
 
 -- The scopes that a user allows an application, and the redirect URIs: the one that the page of consent showed, and those
--- on its host that the client had at that time. They are null in a grant that a node of 0.7.x wrote, whose user is
--- asked again. The sessions of a grant go with it.
+-- on its host that the client had at that time. There are none in a grant of whose use nobody was asked, by
+-- `skip_consent`, and they are null in one that a node of 0.7.x wrote: when the client asks, it asks again. The sessions
+-- of a grant go with it.
 CREATE TABLE oauth_grants (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,

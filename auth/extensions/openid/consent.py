@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -63,6 +64,9 @@ def find(
     request = queries.select_oauth_request(on, id_hash=id_hash, user_id=_user_id_of(asked))
     client = request and queries.select_client(on, id=request.client_id)
     if request is None or client is None or request.expires_at <= request.now:
+        raise ApiError("oauth_authorization_not_found")
+    # An insert may have passed the removal of its redirect URI.
+    if not any(uris.matches(each, request.redirect_uri) for each in client.redirect_uris):
         raise ApiError("oauth_authorization_not_found")
     _check_scheme(asked, client, request.redirect_uri)
     return Authorization(request, client, person)
@@ -217,13 +221,23 @@ def _caller_of(authorization: Authorization) -> "tuple[PersonFacts | None, Authe
 
 
 def add_grant(
-    asked: Asked, act: acts.Act, person: PersonFacts, row: RequestRow, client: "queries.SelectClient"
+    asked: Asked,
+    act: acts.Act,
+    person: PersonFacts,
+    row: RequestRow,
+    client: "queries.SelectClient",
+    *,
+    is_agreed: bool = True,
 ) -> None:
-    """Let a client have what its request asks for."""
+    """Let a client have what its request asks for.
+
+    Unless its user agreed, the grant is for no redirect URI: once the client asks, it asks for all.
+    """
     grant, asking = _grant_of(row), asking_of(client)
     scopes = consent.scopes_after(grant, row.scopes, asking)
     kept = row.grant_redirect_uris or () if grant and not consent.is_outdated(grant, asking) else ()
-    redirect_uris = [uri for uri in client.redirect_uris if uri in kept or uri in _shown_uris(row)]
+    shown = _shown_uris(row)
+    redirect_uris = [uri for uri in client.redirect_uris if is_agreed and (uri in kept or uri in shown)]
     grants.add(asked, act, person, client, scopes, redirect_uris, row, is_first=grant is None)
 
 
@@ -250,9 +264,13 @@ def approve(
     """Approve a request for the caller, who agreed if a page asked, and return the secret for the code."""
     row, client, _ = authorization
     offer = memberships.offer_of(*authorization, organization)
+    grant = _grant_of(row)
     is_new = is_agreed and not set(_shown_uris(row)) <= set(row.grant_redirect_uris or ())
-    if is_new or not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
-        add_grant(asked, act, person, row, client)
+    if grant and not is_agreed:
+        # A client that skips the consent needs none for a redirect URI.
+        grant = replace(grant, has_redirect_uri=True)
+    if is_new or not consent.covers(grant, _request_of(row), asking_of(client)):
+        add_grant(asked, act, person, row, client, is_agreed=is_agreed)
     approval = one_time.new_token()
     queries.approve_oauth_request(
         act,

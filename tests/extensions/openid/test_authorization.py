@@ -234,11 +234,12 @@ class TestRequests:
     ):
         api = "https://api.example.com"
         named, other = insert_client(database, resources=[api]), insert_client(database)
-        for id, resource in ((named, f"{api}/"), (named, "https://other.example.com"), (other, api)):
+        for id, resource in ((named, f"{api}/v1"), (named, "https://other.example.com"), (other, api)):
             assert error_of(client, authorize_path(id, resource=resource))["error"] == "invalid_target"
+        client.get(authorize_path(named, resource=f"{api}/"))
         for id in (named, insert_client(database, is_dynamic=True)):
             client.get(authorize_path(id, resource=api))
-        assert database.all("SELECT resource FROM oauth_requests") == [(api,)] * 2
+        assert database.all("SELECT resource FROM oauth_requests") == [(api,)] * 3
 
     def test_head_changes_nothing(self, client, client_id, database):
         before = database.everything()

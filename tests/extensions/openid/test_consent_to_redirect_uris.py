@@ -168,8 +168,53 @@ def test_application_that_skips_the_consent_asks_nobody(client, database, visito
     change(wiki, CALLBACK, FOREIGN)
     for _ in range(2):
         assert (silent(wiki, visitor), silent(wiki, visitor, FOREIGN)) == ("code", "code")
-    # Each host is recorded once.
-    assert database.count("audit_log", "action = 'grant_added'") == 2
+    assert database.count("audit_log", "action = 'grant_added'") == 1
+
+
+@pytest.mark.parametrize("has_allowed", [True, False])
+def test_use_without_a_question_is_no_consent_once_the_application_asks(
+    client, database, visitor, change, has_allowed
+):
+    """Its users have seen no page, or one that showed another host or less."""
+    wiki = make_application(
+        client, database, name="Wiki", redirect_uris=[CALLBACK, FOREIGN], skip_consent=not has_allowed
+    )
+    if has_allowed:
+        wiki.tokens(visitor, scope="openid")
+        database.run("UPDATE oauth_clients SET skip_consent = true")
+    for uri in (CALLBACK, FOREIGN, CALLBACK):
+        at(wiki, uri).tokens(visitor, scope="openid email")
+    database.run("UPDATE oauth_clients SET skip_consent = false")
+    assert silent(wiki, visitor, FOREIGN) == "consent_required"
+    assert silent(wiki, visitor) == "consent_required"
+    assert asks(wiki, visitor)
+    assert "code" in wiki.returned(allow(visitor))
+    assert (silent(wiki, visitor), silent(wiki, visitor, FOREIGN)) == ("code", "consent_required")
+
+
+def test_use_without_a_question_takes_no_consent_away(client, database, visitor, wiki):
+    wiki.tokens(visitor)
+    database.run("UPDATE oauth_clients SET skip_consent = true")
+    assert silent(wiki, visitor) == "code"
+    database.run("UPDATE oauth_clients SET skip_consent = false")
+    assert silent(wiki, visitor) == "code"
+
+
+@pytest.mark.parametrize("has_allowed", [True, False])
+def test_request_that_was_written_beside_the_removal_of_its_uri_gets_no_code(
+    wiki, visitor, change, database, has_allowed
+):
+    """The URI was still there when the request was checked, and the request not when the URI was removed."""
+    change(wiki, CALLBACK, FOREIGN)
+    if has_allowed:
+        for uri in (CALLBACK, FOREIGN):
+            at(wiki, uri).tokens(visitor)
+    at(wiki, FOREIGN).begin(visitor, prompt="consent")
+    database.run("UPDATE oauth_clients SET redirect_uris = %(kept)s", kept=[CALLBACK])
+    page = allow(visitor)
+    assert (page.status, "code=" in page.url) == (404, False)
+    assert database.count("oauth_grants") == int(has_allowed)
+    assert silent(wiki, visitor) == ("code" if has_allowed else "consent_required")
 
 
 def test_port_of_the_device_is_any(database, visitor):
