@@ -233,6 +233,40 @@ def test_port_of_the_device_is_any(database, visitor):
     assert database.value("SELECT redirect_uris FROM oauth_grants") == local
 
 
+@pytest.mark.parametrize(
+    ("uri", "other", "is_one_place"),
+    [
+        ("https://wiki.example/a", "https://WIKI.example/b?c=d", True),
+        ("https://wiki.example/a", "https://wiki.example:8443/b", False),
+        ("https://wiki.example/a", "https://wiki.example:443/b", False),
+        ("https://wiki.example/a", "https://wiki.example./b", False),
+        ("https://wiki.example/a", "https://evil.wiki.example/b", False),
+        ("https://wiki.example/a", "https://xn--wki-yqa.example/b", False),
+        ("https://wiki.example/a", "wiki.app://wiki.example/b", False),
+        ("wiki.app:/a", "wiki.app:/b", True),
+        ("wiki.app:/a", "wiki.app://evil/b", False),
+        ("wiki.app:/a", "wiki.other:/b", False),
+        ("http://127.0.0.1/a", "http://127.0.0.1:9000/b", True),
+        ("http://127.0.0.1/a", "http://localhost/b", False),
+        ("http://127.0.0.1/a", "http://[::1]/b", False),
+        ("http://localhost/a", "https://localhost/b", False),
+        ("https://localhost:3000/a", "https://localhost:4000/b", False),
+    ],
+)
+def test_consent_is_for_one_place(database, visitor, uri, other, is_one_place):
+    """The page names a host with its port, or the scheme of an application, which may have no host."""
+    client_id = insert_client(database, redirect_uris=[uri, other])
+    visitor.visit(authorize_path(client_id, redirect_uri=uri))
+    assert visitor.submit(action="approve", stop=lambda url: url.startswith(f"{uri}?code=")).url
+    allowed = [uri, other] if is_one_place else [uri]
+    assert database.value("SELECT redirect_uris FROM oauth_grants") == allowed
+    path = authorize_path(client_id, redirect_uri=other, prompt="none")
+    page = visitor.visit(path, stop=lambda url: url.startswith(other))
+    assert answer(page.url, other.partition("?")[0]).get("error", "code") == (
+        "code" if is_one_place else "consent_required"
+    )
+
+
 def test_consent_to_a_device_is_for_no_redirect(client, database, visitor):
     grants = ["urn:ietf:params:oauth:grant-type:device_code", "authorization_code", "refresh_token"]
     television = make_television(

@@ -107,6 +107,21 @@ def test_consent_to_a_document_that_has_changed_meanwhile_counts_for_nothing(
     assert urlsplit(agent.begin(visitor).url).path == "/oauth/consent"
 
 
+def test_consent_to_a_changed_document_is_for_the_host_that_its_page_showed(web, agent, visitor, database):
+    elsewhere = Application(agent.http, agent.client, "https://elsewhere.example/callback")
+    document = DOCUMENT | {"redirect_uris": [CALLBACK, elsewhere.redirect_uri]}
+    web.serve(document)
+    for application in (agent, elsewhere):
+        application.code(visitor)
+        assert "code" in application.returned(application.begin(visitor, prompt="none"))
+    database.run("UPDATE oauth_clients SET fetched_until = now()")
+    web.serve(document | {"client_name": "Agent Brown"})
+    agent.code(visitor)
+    assert "code" in agent.returned(agent.begin(visitor, prompt="none"))
+    assert "code=" not in elsewhere.begin(visitor, prompt="none").url
+    assert urlsplit(elsewhere.begin(visitor).url).path == "/oauth/consent"
+
+
 UNUSABLE = [
     (DOCUMENT | {"client_id": f"{URL}/"}, "client_id"),
     ({name: value for name, value in DOCUMENT.items() if name != "client_id"}, "client_id"),

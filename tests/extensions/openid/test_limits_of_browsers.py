@@ -1,5 +1,7 @@
 """Whose window an authorization request counts in: that of the signed-in user, else that of the network."""
 
+import secrets
+
 import pytest
 
 from tests.support.answers import challenge
@@ -69,6 +71,29 @@ def test_session_that_has_ended_counts_for_its_network(app, database, client_id,
     path = authorize_path(client_id)
     assert statuses(app, visitor, path, MOST) == [302] * MOST
     assert app.test_client().get(path).status_code == 429
+
+
+def test_cookie_of_no_session_counts_for_its_network(app, client_id, alice):
+    """A stranger could send another one with each request."""
+    (cookie,) = Visitor(app).with_session_of(alice).cookies
+    client, path = app.test_client(use_cookies=False), authorize_path(client_id)
+    forged = ["", "x", "x" * 43, "x" * 5_000, "%00", f"{cookie.value}; {cookie.name}={cookie.value}"]
+    forged += [secrets.token_urlsafe(32) for _ in range(MOST - len(forged))]
+    answers = [
+        client.get(path, headers={"Cookie": f"{cookie.name}={value}"}).status_code
+        for value in (*forged, secrets.token_urlsafe(32))
+    ]
+    assert answers == [302] * MOST + [429]
+    assert statuses(app, Visitor(app).with_session_of(alice), path, MOST + 1) == [302] * MOST + [429]
+
+
+def test_banned_user_counts_for_the_network(app, client_id, alice, service_role):
+    visitor, path = Visitor(app).with_session_of(alice), authorize_path(client_id)
+    client = app.test_client()
+    ban = client.put(f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role)
+    assert ban.status_code == 200
+    assert statuses(app, visitor, path, MOST) == [302] * MOST
+    assert client.get(path).status_code == 429
 
 
 def test_head_keeps_no_session_alive(app, database, client_id, alice):
