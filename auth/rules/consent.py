@@ -54,12 +54,13 @@ class Offer:
 class Request:
     """An authorization request.
 
-    `user_id` is the user whom it is for, `is_native` whether it redirects to a program, and `offer` None
-    unless it asks for an organization.
+    `api_scopes` are those of its scopes that an API has named. `user_id` is the user whom it is for,
+    `is_native` whether it redirects to a program, and `offer` None unless it asks for an organization.
     """
 
     created_at: datetime
     scopes: tuple[str, ...]
+    api_scopes: frozenset[str] = frozenset()
     resource: str | None = None
     prompts: frozenset[str] = frozenset()
     max_age: timedelta | None = None
@@ -195,16 +196,17 @@ def is_fresh_for(
 def covers(grant: Grant | None, request: Request, client: Asking) -> bool:
     """Whether a user has allowed what a request asks for.
 
-    Resources of a client that no administrator created are allowed one by one. A redirect URI that the client
-    got later could be that of a stranger.
+    Resources of a client that no administrator created are allowed one by one, and so are the scopes that an
+    API has named: another may have the same name. A redirect URI that the client got later could be that of a
+    stranger.
     """
     if grant is None or not set(request.scopes) <= set(grant.scopes) or is_outdated(grant, client):
         return False
     if not grant.has_redirect_uri:
         return False
-    if request.resource is None or not client.is_dynamic:
+    if request.resource is None:
         return True
-    return grant.opened_scopes.issuperset(request.scopes)
+    return grant.opened_scopes.issuperset(request.scopes if client.is_dynamic else request.api_scopes)
 
 
 def scopes_after(grant: Grant | None, scopes: Sequence[str], client: Asking) -> list[str]:

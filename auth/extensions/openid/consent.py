@@ -207,6 +207,7 @@ def _request_of(row: "queries.SelectOauthRequest", offer: consent.Offer | None =
     return consent.Request(
         created_at=row.created_at,
         scopes=tuple(row.scopes),
+        api_scopes=frozenset(memberships.of_apis(row.scopes)),
         resource=row.resource,
         prompts=frozenset(row.prompts),
         max_age=None if row.max_age is None else timedelta(seconds=row.max_age),
@@ -267,8 +268,8 @@ def approve(
     grant = _grant_of(row)
     is_new = is_agreed and not set(_shown_uris(row)) <= set(row.grant_redirect_uris or ())
     if grant and not is_agreed:
-        # A client that skips the consent needs none for a redirect URI.
-        grant = replace(grant, has_redirect_uri=True)
+        # A client that skips the consent needs none for a redirect URI or an API.
+        grant = replace(grant, has_redirect_uri=True, opened_scopes=frozenset(row.scopes))
     if is_new or not consent.covers(grant, _request_of(row), asking_of(client)):
         add_grant(asked, act, person, row, client, is_agreed=is_agreed)
     approval = one_time.new_token()

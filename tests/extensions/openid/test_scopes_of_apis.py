@@ -97,6 +97,38 @@ def test_more_scopes_of_the_api_ask_again(http, database, visitor):
     assert wiki.returned(wiki.begin(visitor, **more, prompt="none"))["error"] == "consent_required"
 
 
+@pytest.mark.parametrize("skip_consent", [False, True])
+def test_scope_of_one_api_is_not_that_of_another_with_the_same_name(make_app, database, alice, skip_consent):
+    setting = json.dumps({NOTES: "read write", PAY: "read"})
+    http = make_app(AUTH_OAUTH_API_SCOPES=setting).test_client()
+    visitor = Visitor(http.application).with_session_of(alice)
+    wiki = make_application(
+        http,
+        database,
+        name="Wiki",
+        resources=[NOTES, PAY],
+        redirect_uris=[CALLBACK],
+        skip_consent=skip_consent,
+    )
+
+    def silent(resource, scope="openid read"):
+        answered = wiki.returned(wiki.begin(visitor, scope=scope, resource=resource, prompt="none"))
+        return answered.get("error", "code")
+
+    wiki.tokens(visitor, scope="openid read", resource=NOTES)
+    assert (silent(NOTES), silent(f"{NOTES}/")) == ("code", "code")
+    if skip_consent:
+        assert silent(PAY) == "code"
+        assert database.count("audit_log", "action = 'grant_added'") == 1
+        return
+    assert silent(PAY) == "consent_required"
+    # What is about the user is allowed once, for all resources of the application.
+    assert silent(PAY, "openid") == "code"
+    assert f"It gets access to {PAY} . read" in words(wiki.begin(visitor, scope="openid read", resource=PAY))
+    wiki.redeem(wiki.returned(allow(visitor))["code"])
+    assert (silent(NOTES), silent(PAY)) == ("code", "code")
+
+
 @pytest.mark.parametrize(
     ("scopes", "granted"),
     [
