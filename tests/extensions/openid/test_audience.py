@@ -24,7 +24,7 @@ from tests.support.openid import (
 AUDIENCE, ISSUER, SERVICE = "https://app.example.com", "https://issuer.example", "https://a.example/auth/v1"
 OURS = f"""
 {uuid.uuid4()} {AUDIENCE} {ISSUER} {ISSUER}/oauth/userinfo {SERVICE} {SERVICE}/ {SERVICE}/oauth/token
-{SERVICE}/anything?x https://A.example:443/auth/v1/user https://user@a.example/auth/v1/user
+{AUDIENCE}/ {ISSUER}/ {SERVICE}/anything?x https://A.example:443/auth/v1/user https://user@a.example/auth/v1/user
 """.split()  # the first one as any client's id
 NOT_OURS = [
     RESOURCE,
