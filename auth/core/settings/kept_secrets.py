@@ -58,8 +58,8 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
         text = ""
         try:
             text = text_of(name, path)
-            # The mark is no part of the key's strength.
-            if unmarked := text.removeprefix(texts.MARK):
+            # A mark makes no secret longer.
+            if unmarked := text if name == "jwt_keys" else text.removeprefix(texts.MARK):
                 check(name, unmarked, path, jwk_set)
             else:
                 problems.append(f"{path}: Is empty. {_RESTORE}")
