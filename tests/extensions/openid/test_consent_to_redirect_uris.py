@@ -103,6 +103,13 @@ def test_silent_request_uses_another_uri_of_the_host_that_the_page_showed(wiki, 
     assert silent(wiki, visitor, RENEWAL) == "code"
 
 
+def test_code_without_a_page_allows_no_uri_that_the_host_has_got_since(wiki, visitor, change):
+    wiki.tokens(visitor)
+    change(wiki, CALLBACK, RENEWAL)
+    assert (asks(wiki, visitor), silent(wiki, visitor)) == (False, "code")
+    assert (silent(wiki, visitor, RENEWAL), asks(wiki, visitor, RENEWAL)) == ("consent_required", True)
+
+
 def test_page_that_was_asked_for_allows_what_the_host_has_got_since(wiki, visitor, change):
     wiki.tokens(visitor)
     change(wiki, CALLBACK, RENEWAL)
@@ -160,6 +167,10 @@ def test_page_of_the_application_is_asked_too(make_app, database, alice, service
     path, both = f"/admin/oauth/clients/{wiki.client.id}", {"redirect_uris": [CALLBACK, FOREIGN]}
     assert client.put(path, json=both, headers=service_role).status_code == 200
     assert (agree(FOREIGN), agree(FOREIGN), agree(CALLBACK)) == (True, False, False)
+    # A code without a question allows no URI that the host has got since.
+    more = {"redirect_uris": [CALLBACK, RENEWAL, FOREIGN]}
+    assert client.put(path, json=more, headers=service_role).status_code == 200
+    assert (agree(CALLBACK), agree(RENEWAL), agree(RENEWAL)) == (False, True, False)
 
 
 def test_application_that_skips_the_consent_asks_nobody(client, database, visitor, change):

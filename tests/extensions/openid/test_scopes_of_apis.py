@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.devices import begin as begin_device
+from tests.support.devices import make_television
 from tests.support.openid import (
     USERINFO,
     Client,
@@ -87,6 +89,16 @@ def test_scope_is_that_of_the_resource_in_the_request(agent, visitor, request_, 
         return
     tokens = agent.tokens(visitor, **request_)
     assert f"{tokens['scope']} @ {claims_of(tokens['access_token'])['aud']}" == granted
+
+
+def test_device_shows_the_scopes_of_an_api_and_gets_them_for_its_resource(http, database, visitor):
+    television = make_television(database, resources=[NOTES, PAY])
+    device = begin_device(http, television, scope="notes:read pay", resource=f"{NOTES}/")
+    text = words(device.enter(visitor))
+    assert ("See your account ID" in text, "notes:read" in text, " pay " in text) == (True, True, False)
+    visitor.press("device/consent", action="approve")
+    tokens = device.poll(resource=NOTES).json
+    assert f"{tokens['scope']} @ {claims_of(tokens['access_token'])['aud']}" == f"notes:read @ {NOTES}"
 
 
 def test_more_scopes_of_the_api_ask_again(http, database, visitor):
