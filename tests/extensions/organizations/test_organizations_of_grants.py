@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.openid import claims_of
-from tests.support.openid_flow import make_application
+from tests.support.openid_flow import allow, make_application
+from tests.support.pages import words
 from tests.support.token_grants import CALLBACK, ORDER, Situation
 
 USERS = ORDER[:-1]
@@ -30,6 +31,15 @@ def outcome(response: Any) -> Any:
         return response.json["error"]
     claims = claims_of(response.json["access_token"])
     return response.json["scope"], claims.get("organization", {}).get("slug")
+
+
+def test_named_organization_is_no_scope_of_an_api(situation):
+    wiki, visitor = situation.application, situation.visitor
+    page = wiki.begin(visitor, scope="openid organization:acme")
+    assert (page.status, "organization:acme" in words(page)) == (200, False)
+    assert wiki.redeem(wiki.returned(allow(visitor))["code"]).status_code == 200
+    account = words(visitor.visit("/account"))
+    assert ("Wiki" in account, "organization:acme" in account) == (True, False)
 
 
 @pytest.mark.parametrize("scope", ["openid organization", "openid organization:acme"])
