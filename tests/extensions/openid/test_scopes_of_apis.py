@@ -139,6 +139,8 @@ def test_scope_of_one_api_is_not_that_of_another_with_the_same_name(make_app, da
     assert f"It gets access to {PAY} . read" in words(wiki.begin(visitor, scope="openid read", resource=PAY))
     wiki.redeem(wiki.returned(allow(visitor))["code"])
     assert (silent(NOTES), silent(PAY)) == ("code", "code")
+    added = "SELECT details ->> 'resource' FROM audit_log WHERE action = 'grant_added' ORDER BY at"
+    assert database.all(added) == [(NOTES,), (PAY,)]
 
 
 @pytest.mark.parametrize(
