@@ -67,7 +67,7 @@ def test_file_with_nothing_but_a_mark_is_empty(load, tmp_path):
 def test_restore_reads_the_files_that_it_replaces(load, tmp_path):
     keys = load().jwt_keys
     rewrite(tmp_path / "var" / FILES["jwt_keys"])
-    restored = RestoredSecrets(load(), {"jwt_keys": signing_keys.read_jwks(keys)}, {})
+    restored = RestoredSecrets(load(), {"jwt_keys": [*signing_keys.read_jwks(keys)]}, {})
     assert restored._current() == {"jwt_keys": signing_keys.read_jwks(keys)}
 
 

@@ -1,6 +1,7 @@
 """What the operator's log and the application learn when a scope or a resource is refused."""
 
 import re
+import secrets
 
 import pytest
 
@@ -123,6 +124,17 @@ def test_device_beyond_its_window_slows_down_and_gets_its_tokens_later(limited, 
     device.decide(Visitor(client.application).with_session_of(alice))
     database.run("DELETE FROM request_counts")
     assert device.poll().status_code == 200
+
+
+def test_guesses_of_device_codes_share_the_window_of_their_network(limited, database):
+    television = make_television(database)
+    polls = [
+        television.post(
+            limited, "/oauth/token", grant_type=DEVICE_CODE, device_code=secrets.token_urlsafe(32)
+        )
+        for _ in range(3)
+    ]
+    assert [each.json["error"] for each in polls] == ["invalid_grant", "invalid_grant", "slow_down"]
 
 
 def test_other_grants_beyond_their_window_come_back_later(limited, database):

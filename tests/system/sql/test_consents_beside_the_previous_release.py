@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -14,7 +15,7 @@ from tests.support import oldest_release
 from tests.support.databases import new_databases, run
 from tests.support.environment import ENVIRONMENT, SERVICE_ROLE_KEY
 from tests.support.openid import VERIFIER, authorize_path
-from tests.support.processes import Service
+from tests.support.processes import CHECKOUT, Service
 from tests.support.users import PASSWORD
 
 CALLBACK, LATER, API = "https://wiki.example/callback", "https://evil.example/callback", "https://api.example"
@@ -53,8 +54,8 @@ def node(tmp_path: Path, url: str, files: Path | None) -> Iterator[Node]:
     (tmp_path / "var").mkdir(parents=True, mode=0o700)
     for name in ("secret_key", "jwt_keys.json") if files is None else ():
         shutil.copy(tmp_path.parent / "old" / "var" / name, tmp_path / "var")
-    directory = {} if files is None else {"directory": files}
-    with Service(tmp_path / "var", **directory, **ENVIRONMENT | own) as service:
+    environment: dict[str, Any] = {**ENVIRONMENT, **own}
+    with Service(tmp_path / "var", directory=files or CHECKOUT, **environment) as service:
         node = Node(service.port)
         with closing(node.http):
             yield node
