@@ -90,6 +90,11 @@ def test_command_finds_the_provider_says_what_it_ends_and_asks(
     assert application.refresh(answer["refresh_token"]).status_code == 400
 
 
+def test_command_finds_the_provider_by_its_id_and_its_domain_in_capitals(latchkey, provider):
+    for name in (provider.upper(), "EXAMPLE.com"):
+        assert json.loads(latchkey("providers", "show", name, "--json").stdout)["id"] == provider
+
+
 def test_script_gets_the_counts_as_json_and_is_not_asked(latchkey, answer, provider):
     before = json.loads(latchkey("providers", "show", provider, "--json").stdout)
     opened = {"users": 1, "sessions": 1, "of_applications": 1, "api_keys": 1, "members": 0}
