@@ -53,6 +53,8 @@ def send(client: Any, prefix: str, operation: Any, names: dict[str, str], header
         options["json"] = example_of(contents["application/json"])
     elif contents:
         options["data"] = example_of(next(iter(contents.values())))
+    elif operation.method == "post":
+        options["json"] = {}
     path = re.sub(r"{(\w+)}", lambda match: names[match[1]], operation.path)
     return client.open(prefix + path, method=operation.method.upper(), **options)
 

@@ -338,11 +338,6 @@ def import_(file: Path) -> None:
             for outcome in transfer.take(asked, file):
                 counts[outcome.status] += 1
                 _show_outcome(outcome)
-        except transfer.NoUsers:
-            raise click.ClickException(
-                "There are no users here yet, so an organization would have no members. Run first,"
-                " for a file with their ids: latchkey users import FILE"
-            ) from None
         except transfer.UnreadableLine as error:
             raise Unreadable(f"{file}, line {error}. Fix the line.") from None
     show(

@@ -27,6 +27,7 @@ from sql import queries
 
 _PAGE = 100
 _NO_USER = "refused: no user has this ID and has proved this address"
+_NO_USERS = "its members are not added: there are no users yet. Import them, then run this again"
 _Line = Input.of(
     id=fields.Uuid(required=True),
     slug=fields.Slug(required=True),
@@ -53,10 +54,6 @@ class _Provider(OrganizationProviderChange):
     issuer = fields.NonEmptyText(required=True)
     client_secret = fields.ClientSecret(load_default="")
     is_blocked = fields.Flag(load_default=False)
-
-
-class NoUsers(Exception):
-    """The file has members, but the database has no users."""
 
 
 class UnreadableLine(Exception):
@@ -94,18 +91,12 @@ def lines(asked: Asked) -> Iterator[str]:
 
 
 def take(asked: Asked, file: Path) -> Iterator[Imported]:
-    """Create the organizations of a file, and add what belongs to them.
-
-    Raises `UnreadableLine` and `NoUsers`.
-    """
+    """Create the organizations of a file, and add what belongs to them. Raises `UnreadableLine`."""
     has_users = queries.has_users(asked.db).any
     with file.open(encoding="utf-8-sig") as source:
         for number, line in enumerate(source, 1):
             if line.strip():
-                read = _read(number, line)
-                if read.members and not has_users:
-                    raise NoUsers
-                yield from _take(asked, read)
+                yield from _take(asked, _read(number, line), has_users=has_users)
 
 
 def _read(number: int, line: str) -> _Read:
@@ -137,14 +128,17 @@ def _checked(schema: type[Input], part: Mapping[str, Any]) -> dict[str, Any]:
     return checked | {name: checked[name].lower() for name in ("id", "user_id") if name in checked}
 
 
-def _take(asked: Asked, read: _Read) -> Iterator[Imported]:
+def _take(asked: Asked, read: _Read, *, has_users: bool) -> Iterator[Imported]:
     organization = _create(asked, read.organization, read.requires)
     yield organization
     if organization.status == "refused":
         return
     id, slug = read.organization["id"], organization.slug
-    for member in read.members:
-        yield _add(asked, id, slug, member)
+    if has_users:
+        for member in read.members:
+            yield _add(asked, id, slug, member)
+    elif read.members:
+        yield Imported(slug, "refused", reason=_NO_USERS)
     for domain in read.domains:
         yield _name(asked, id, slug, domain)
     for provider in read.providers:

@@ -134,6 +134,7 @@ ACTIONS = {
         api=("delete", ORGANIZATION + INVITATION),
         page=f"{PAGE}{INVITATION}/withdraw",
         console=(f"/{{organization_id}}{INVITATION}/withdraw",),
+        command=("withdraw",),
     ),
     "join": Action(
         actors={"invited"},

@@ -150,7 +150,7 @@ def test_employee_of_a_company_has_the_first_day_on_one_machine(
     service.environment["AUTH_BASE_URL"] = "https://auth.example.com"
     service.start_again()
     problem = (
-        rf"The provider 'Acme' of the organization acme signs in nobody: its issuer {issuer} is this machine, but"
+        rf"The provider 'Acme' of the organization acme cannot sign users in: its issuer {issuer} is this machine, but"
         " AUTH_BASE_URL is https://auth.example.com"
     )
     assert f"{problem}, and what it had opened has ended. Run: latchkey providers delete " in service.log()

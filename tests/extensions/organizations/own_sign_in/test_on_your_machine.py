@@ -403,7 +403,7 @@ class TestElsewhere:
         away = elsewhere().parts
         failure = look(away)
         assert failure.sentence.startswith(
-            "The provider 'Acme-Idp' of the organization acme signs in nobody: "
+            "The provider 'Acme-Idp' of the organization acme cannot sign users in: "
         )
         assert look(service.parts) is None
         database.run("UPDATE identity_providers SET is_on = false")
