@@ -74,7 +74,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     )
 
 
-def counted() -> str:
+def user_or_network() -> str:
     """Return the key of this browser's limits: its user on this network, or else the network."""
     # HEAD must not keep a session alive.
     is_signed_in = request.method != "HEAD" and resume() is not None

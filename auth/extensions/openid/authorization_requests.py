@@ -85,7 +85,7 @@ def log_unregistered(client: "queries.SelectClient", name: str, option: str, uri
     problem = f"{name}: must be one that the client has registered"
     # The query may contain a secret.
     path = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
-    remedy = bounds.Bounds.of(client).update(f"{option} URI, which replaces all: repeat it for each")
+    remedy = bounds.Bounds.of(client).update(f"{option} URI, {bounds.REPLACES_ALL}")
     log_refusal(client.id, problem, remedy, **{name: path})
     return problem
 
@@ -133,7 +133,7 @@ def check(
     of_client = bounds.Bounds.of(client)
     bounds.require(of_client, "authorization_code")
     code_challenge = _challenge(client, parameters)
-    scopes, resource = bounds.asked(asked.parts, of_client, parameters)
+    scopes, resource = bounds.of_request(asked.parts, of_client, parameters)
     prompts, max_age = parameters.get("prompt", "").split(), parameters.get("max_age")
     if "none" in prompts and len(prompts) > 1:
         raise OAuthError("invalid_request", "prompt=none excludes other values")

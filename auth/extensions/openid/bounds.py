@@ -14,7 +14,7 @@ from auth.rules.clients import is_same_resource, spelled_in
 from auth.web.context import Latchkey
 from sql import queries
 
-_REPLACES_ALL = "which replaces all: repeat it for each"
+REPLACES_ALL = "which replaces all: repeat it for each"
 
 
 class Bounds(NamedTuple):
@@ -40,7 +40,7 @@ class Bounds(NamedTuple):
         return f"latchkey clients update {self.client_id} {options}"
 
 
-def offered(settings: Settings) -> list[str]:
+def every_scope(settings: Settings) -> list[str]:
     """Return the scopes that clients may request: those about users, and those of APIs."""
     of_apis = (scope for each in settings.oauth_api_scopes.values() for scope in each)
     return list(dict.fromkeys([*memberships.OF_USERS, *memberships.scopes(settings), *of_apis]))
@@ -49,12 +49,14 @@ def offered(settings: Settings) -> list[str]:
 def require(client: Bounds, grant_type: str) -> None:
     """Raises `OAuthError` unless a client may use a grant."""
     if grant_type not in client.grant_types:
-        remedy = client.update(f"--grant {grant_type}, {_REPLACES_ALL}")
+        remedy = client.update(f"--grant {grant_type}, {REPLACES_ALL}")
         description = f"the client is not registered for {grant_type}"
         raise OAuthError("unauthorized_client", description, remedy=remedy)
 
 
-def asked(parts: Latchkey, client: Bounds, parameters: Mapping[str, str]) -> tuple[list[str], str | None]:
+def of_request(
+    parts: Latchkey, client: Bounds, parameters: Mapping[str, str]
+) -> tuple[list[str], str | None]:
     """Return the scopes and the resource of a request for a user's consent. Raises `OAuthError`."""
     requested = parameters.get("resource")
     audience.of_token(parts, requested)
@@ -71,7 +73,7 @@ def _resource(settings: Settings, client: Bounds, requested: str | None) -> str 
         return spelled_in(settings.oauth_api_scopes, requested) or requested
     if spelled := spelled_in(client.resources, requested):
         return spelled
-    remedy, sent = client.update(f"--resource URI, {_REPLACES_ALL}"), {"resource": requested}
+    remedy, sent = client.update(f"--resource URI, {REPLACES_ALL}"), {"resource": requested}
     raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy, sent=sent)
 
 
@@ -81,21 +83,21 @@ def _scopes(
     """Return the scopes among some that a client may have for a resource. Raises `OAuthError` without any."""
     of_apis = settings.oauth_api_scopes
     api = resource and spelled_in(of_apis, resource)
-    offered = (*memberships.OF_USERS, *memberships.scopes(settings), *(of_apis[api] if api else ()))
-    allowed = [scope for scope in offered if scope in (client.scopes or offered)]
+    available = (*memberships.OF_USERS, *memberships.scopes(settings), *(of_apis[api] if api else ()))
+    allowed = [scope for scope in available if scope in (client.scopes or available)]
     named = memberships.named(settings, requested, client.scopes)
     replaced = [memberships.ONE] if named else []
-    found = [scope for scope in allowed if scope in requested and scope not in replaced] + named
-    if not found:
-        remedy = client.update(f"--scope SCOPE, {_REPLACES_ALL}") if client.scopes else None
-        description = f"scope must include one of {' '.join(allowed)}".rstrip()
+    scopes = [scope for scope in allowed if scope in requested and scope not in replaced] + named
+    if not scopes:
+        remedy = client.update(f"--scope SCOPE, {REPLACES_ALL}") if client.scopes else None
+        description = f"scope must include one of {' '.join(allowed)}, separated by spaces"
         if not allowed:
             description = "none of the client's scopes is about a user"
         raise OAuthError("invalid_scope", description, remedy=remedy, sent={"scope": " ".join(requested)})
-    return found
+    return scopes
 
 
-def granted(
+def of_grant(
     settings: Settings,
     client: Bounds,
     row: "queries.SelectOauthCode | queries.LockClientSession",
@@ -122,11 +124,11 @@ def granted(
 def of_client(settings: Settings, client: Bounds, body: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Return the scopes and the resource of a token for the client itself. Raises `OAuthError`."""
     requested = requested_scopes(body)
-    found = [*client.scopes] if requested is None else requested
-    if requested == [] or not set(found) <= set(client.scopes):
+    scopes = [*client.scopes] if requested is None else requested
+    if requested == [] or not set(scopes) <= set(client.scopes):
         description = "scope: must be among the scopes of the client"
         raise OAuthError("invalid_scope", description, sent={"scope": body["scope"]})
-    return found, _resource(settings, client, body.get("resource"))
+    return scopes, _resource(settings, client, body.get("resource"))
 
 
 def requested_scopes(body: Mapping[str, str]) -> list[str] | None:

@@ -237,12 +237,12 @@ def add_grant(
     grant, asking = _grant_of(row), asking_of(client)
     scopes = consent.scopes_after(grant, row.scopes, asking)
     kept = row.grant_redirect_uris or () if grant and not consent.is_outdated(grant, asking) else ()
-    shown = _shown_uris(row)
-    redirect_uris = [uri for uri in client.redirect_uris if is_agreed and (uri in kept or uri in shown)]
+    on_page = _uris_of_page(row)
+    redirect_uris = [uri for uri in client.redirect_uris if is_agreed and (uri in kept or uri in on_page)]
     grants.add(asked, act, person, client, scopes, redirect_uris, row, is_first=grant is None)
 
 
-def _shown_uris(row: RequestRow) -> list[str]:
+def _uris_of_page(row: RequestRow) -> list[str]:
     """Return the redirect URIs that the page of a request is about: those on the host that it shows.
 
     The client had them when the request began, so none was added while the page was open. A device has none.
@@ -266,7 +266,7 @@ def approve(
     row, client, _ = authorization
     offer = memberships.offer_of(*authorization, organization)
     grant = _grant_of(row)
-    is_new = is_agreed and not set(_shown_uris(row)) <= set(row.grant_redirect_uris or ())
+    is_new = is_agreed and not set(_uris_of_page(row)) <= set(row.grant_redirect_uris or ())
     if grant and not is_agreed:
         # A client that skips the consent needs none for a redirect URI or an API.
         grant = replace(grant, has_redirect_uri=True, opened_scopes=frozenset(row.scopes))

@@ -39,7 +39,7 @@ def begin(asked: Asked, body: dict[str, str], credentials: SentCredentials) -> d
     if not asked.settings.pages:
         description = "the service has no page for the code: see AUTH_PAGES"
         raise OAuthError("server_error", description, remedy="set AUTH_PAGES to true")
-    scopes, resource = bounds.asked(asked.parts, of_client, body)
+    scopes, resource = bounds.of_request(asked.parts, of_client, body)
     device_code = one_time.new_token()
     user_code = "".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH))
     queries.insert_device_request(

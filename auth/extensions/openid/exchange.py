@@ -67,7 +67,7 @@ def spend(
         # A second use ends the session, whatever it asks for.
         if request.opened_session_id is None:
             of_client = bounds.Bounds.of_grant(request)
-            scopes, resource = bounds.granted(asked.settings, of_client, request, body)
+            scopes, resource = bounds.of_grant(asked.settings, of_client, request, body)
             # A resource may have become invalid: then the code is not spent.
             audience.of_token(asked.parts, resource)
         row = _open_session(asked, act, request, client.id)
@@ -137,7 +137,7 @@ def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials)
             refusal = _refusal_of_access(row, policy)
             if refusal is None:
                 requested = bounds.requested_scopes(body)
-                scopes, resource = bounds.granted(asked.settings, of_client, row, body, requested)
+                scopes, resource = bounds.of_grant(asked.settings, of_client, row, body, requested)
                 refusal = refusal_of_token(row, token.counter, policy.refresh_window)
             if refusal is None:
                 # The token of a public client always rotates (RFC 9700, section 4.14.2).

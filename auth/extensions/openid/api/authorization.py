@@ -76,7 +76,7 @@ def _notes_refusals(view: View) -> View:
 @answers_frames
 @limited(
     "request_authorization",
-    key=browser_sessions.counted,
+    key=browser_sessions.user_or_network,
     unless=lambda: request.args.getlist("prompt") == ["none"],
 )
 @audited("application_refused")
@@ -161,7 +161,7 @@ def _ask(asked: Asked, client: "queries.SelectClient", oauth_request: Authorizat
 
 @blueprint.post("/oauth/authorize")
 @takes_foreign_forms
-@limited("request_authorization", key=browser_sessions.counted)
+@limited("request_authorization", key=browser_sessions.user_or_network)
 @refuses_by_page
 @_notes_refusals
 def begin_authorization_by_form() -> Response:
@@ -197,7 +197,7 @@ def logout_by_form() -> Response:
 
 
 @blueprint.get("/oauth/continue")
-@limited("continue_authorization", key=browser_sessions.counted)
+@limited("continue_authorization", key=browser_sessions.user_or_network)
 @refuses_by_page
 def continue_authorization() -> Response:
     """Give the code of an approved request to the application, in the browser that began it."""

@@ -31,7 +31,7 @@ def of_provider() -> dict[str, Any]:
         **({"device_authorization_endpoint": devices} if settings.pages else {}),
         **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
         **({"client_id_metadata_document_supported": True} if settings.oauth_client_documents else {}),
-        "scopes_supported": bounds.offered(settings),
+        "scopes_supported": bounds.every_scope(settings),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": [name for name in GRANT_TYPES if settings.pages or name != DEVICE_CODE],

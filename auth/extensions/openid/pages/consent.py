@@ -87,7 +87,7 @@ def account_name(session: browser_sessions.BrowserSession | None) -> str:
 
 
 @blueprint.post("/oauth/consent")
-@form("decide_authorization", shown=_page, key=browser_sessions.counted)
+@form("decide_authorization", shown=_page, key=browser_sessions.user_or_network)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     decision = read_form(form_schemas.ConsentForm)

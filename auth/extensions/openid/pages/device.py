@@ -45,7 +45,7 @@ def _code_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/device")
-@form("enter_user_code", shown=_code_page, key=browser_sessions.counted)
+@form("enter_user_code", shown=_code_page, key=browser_sessions.user_or_network)
 @audited("verification_refused")
 def submit_code() -> Response:
     """Bind the device's request to this browser's session."""
@@ -105,7 +105,7 @@ def _device_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/device/consent")
-@form("decide_device", shown=_device_page, key=browser_sessions.counted)
+@form("decide_device", shown=_device_page, key=browser_sessions.user_or_network)
 @audited("application_refused")
 def submit_decision() -> Response:
     """Record the user's decision, and show it."""
