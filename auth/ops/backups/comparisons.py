@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from psycopg2.errors import UndefinedTable
+import psycopg2
 
 from sql import Runner, queries, schema
 
@@ -45,7 +45,7 @@ class _Row(Protocol):
 
 def is_comparable(on: Runner) -> bool:
     """Whether a database has a schema that the statements can read."""
-    with suppress(UndefinedTable):
+    with suppress(psycopg2.Error):
         row = queries.select_schema_version(on)
         return row is not None and row.version >= schema.OLDEST_IN_BACKUPS
     return False

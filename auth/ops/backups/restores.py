@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import partial
 
 import psycopg2
 from psycopg2.extensions import make_dsn
@@ -70,28 +71,31 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
         if not target.is_replaceable:
             with restored.replacing(connection):
                 fill(url, manifest, pieces, options)
-            return Restored(None, _returned(url, None, options), is_compared=False)
-        replaced = Unprepared(connection)
-        is_compared = comparisons.is_comparable(replaced)
+            return Restored(None, *_compared(url, None, options))
         draft = _draft(target.name)
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
             draft_url = make_dsn(url, dbname=draft)
             fill(draft_url, manifest, pieces, options)
-            returned = _returned(draft_url, replaced if is_compared else None, options)
+            returned, is_compared = _compared(draft_url, Unprepared(connection), options)
         except BaseException:
             execute(connection, _DROP, draft)
             raise
-    if is_compared:
+    if target.has_tables:
         returned += restored.returned()
     return Restored(_replace(url, target, draft, restored), returned, is_compared)
 
 
-def _returned(url: str, replaced: Unprepared | None, options: Options) -> list[Returned]:
+def _compared(url: str, replaced: Unprepared | None, options: Options) -> tuple[list[Returned], bool]:
+    """Return what is back, and whether the replaced database was compared: a damaged one is replaced, too."""
     with closing(connect(url)) as connection:
-        comparison = Comparison(Unprepared(connection), replaced, with_sessions=options.keep_sessions)
-        return [*comparison.returned()]
+        compare = partial(Comparison, Unprepared(connection), with_sessions=options.keep_sessions)
+        if replaced and comparisons.is_comparable(replaced):
+            with suppress(psycopg2.Error):
+                return [*compare(replaced).returned()], True
+        connection.rollback()
+        return [*compare(None).returned()], False
 
 
 def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options) -> None:

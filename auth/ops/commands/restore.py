@@ -98,7 +98,8 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
 def _lines_of(restored: restores.Restored) -> Iterator[str]:
     """Yield what the backup brings back, and the commands that end it."""
     if not restored.is_compared:
-        yield "There was no database here to compare with: docs/backup.md says what to end by hand."
+        reason = "The old database cannot be read" if restored.former else "There was no database here"
+        yield f"{reason} to compare with: docs/backup.md says what to end by hand."
         if restored.returned:
             yield "Once the service runs, end those that had ended after the backup:"
     elif restored.returned:

@@ -186,6 +186,35 @@ def test_memberships_that_are_back_are_named(request, url, directory, alice, bob
     assert names_of(restore(url), "membership") == {"bob@example.com in acme"}
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "ALTER TABLE users DROP COLUMN app_metadata CASCADE",
+        "DROP TABLE memberships CASCADE",
+        "ALTER TABLE schema_version RENAME COLUMN version TO number",
+        "ALTER TABLE schema_version OWNER TO CURRENT_USER; ALTER TABLE oauth_clients OWNER TO CURRENT_USER",
+        "UPDATE schema_version SET version = 54",
+    ],
+)
+def test_database_that_cannot_be_read_is_replaced_all_the_same(
+    request, url, directory, parts, database, damage
+):
+    make_admin_key(parts, "users:read", name="billing")
+    restore = request.getfixturevalue("restore")
+    as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{ROLE}"
+    database.run(f"ALTER ROLE {ROLE} CREATEDB")
+    restore(as_role)
+    for name, secret in SECRETS.items():
+        files.write(directory / name, secret + "\n")
+    query(url, f"{damage} RETURNING 1" if damage.startswith("UPDATE") else f"{damage}; SELECT 1")
+    restored = restore(as_role)
+    assert (restored.former, restored.is_compared) == (f"{urlsplit(url).path[1:]}_before_restore", False)
+    assert names_of(restored, "admin_key") == {"billing"}
+    # The files of the state directory can be compared.
+    assert names_of(restored, "key") == {"the secret key", "the service-role key"}
+    assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
+
+
 def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
     restore(url)  # an empty database is not kept
     for name, secret in SECRETS.items():
