@@ -55,6 +55,11 @@ class _Commands(click.Group):
             raise click.ClickException(unusable("DATABASE_URL", error)) from None
         except InvalidAddress as error:
             raise click.BadParameter(sentence(error)) from None
+        except UnicodeEncodeError as error:
+            # Python passes on the bytes of an argument that are not UTF-8, which a file's name may have.
+            if error.reason != "surrogates not allowed":
+                raise
+            raise click.UsageError("An argument is not text in UTF-8. Correct its encoding.") from None
 
 
 # click takes the names from `commands`, for its list and its suggestions.

@@ -185,7 +185,10 @@ def change(subject: str, app_metadata: JsonObject | None, void_password: bool, *
     Example: latchkey users change bob@example.com --role authenticated
              latchkey users change bob@example.com --email bob@example.org --void-password
     """
-    body: JsonObject = {name: value or None for name, value in options.items() if value is not None}
+    texts = {name: value for name, value in options.items() if value is not None}
+    if texts.get("role") == "":
+        raise click.UsageError("--role must not be empty. Name a role, such as --role authenticated.")
+    body: JsonObject = {name: value or None for name, value in texts.items()}
     body |= {f"{kind}_confirm": True for kind in ADDRESS_KINDS if body.get(kind)}
     if app_metadata is not None:
         body["app_metadata"] = app_metadata

@@ -47,6 +47,11 @@ def test_users_are_found_by_a_part_of_the_address_or_id(run, alice, database, te
     assert json.loads(run("find", text, "--json"))["id"] == alice.id
 
 
+@pytest.mark.parametrize("arguments", [("find", "\udcff"), ("change", "\udcff", "--role", "staff")])
+def test_argument_that_is_not_text_is_refused_in_a_sentence(run, alice, arguments):
+    assert "Error: " in run(*arguments, status=2 if arguments[0] == "find" else 3)
+
+
 def test_users_are_found_by_a_part_of_the_name(run, alice, bob, database):
     database.run(
         """UPDATE users SET user_metadata = '{"name": "Anna Neumann"}' WHERE id = %(id)s""", id=bob.id
@@ -135,6 +140,8 @@ def test_role_addresses_metadata_and_password_are_changed(run, alice, database, 
     ("options", "problem"),
     [
         ([], "There is nothing to change. Add an option, such as --role authenticated."),
+        (["--role", ""], "--role must not be empty."),
+        (["--app-metadata", '{"a": "\udcff"}'], "An argument is not text in UTF-8."),
         (["--role", "admin"], "Run latchkey create-admin EMAIL instead"),
         (["--role", "a b"], "role: "),
         (["--email", "alice"], "email: "),
