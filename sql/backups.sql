@@ -110,8 +110,9 @@ SELECT u.id::text, coalesce(u.email, u.phone, u.id::text) AS name,
                              THEN ceil(extract(epoch FROM u.banned_until - now()) / 60)::bigint END,
          'password', CASE WHEN u.password_hash IS NOT NULL
                           THEN coalesce(to_jsonb(u) ->> 'password_set_at', '') END,
-         'is_passing', u.made_by = 'anonymous' AND u.converted_at IS NULL
-                       OR u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL AND u.last_sign_in_at IS NULL,
+         'is_passing', u.role = 'authenticated' AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
+                       AND (u.made_by = 'anonymous' AND u.converted_at IS NULL
+                            OR u.made_by IN ('signup', 'message') AND u.last_sign_in_at IS NULL),
          'factors', ARRAY(SELECT f.id FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL),
          'identities', (SELECT coalesce(jsonb_object_agg(i.id, i.provider), '{}')
                           FROM identities AS i WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')),
@@ -121,7 +122,7 @@ SELECT u.id::text, coalesce(u.email, u.phone, u.id::text) AS name,
                           UNION ALL
                          SELECT g.id FROM oauth_grants AS g WHERE :with_sessions AND g.user_id = u.id)) AS terms
   FROM users AS u
- WHERE u.id > :after
+ WHERE :after IS NULL OR u.id > :after
  ORDER BY u.id
  LIMIT :most;
 
@@ -133,7 +134,7 @@ SELECT concat_ws(' ', m.user_id, m.organization_id) AS id,
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
   JOIN users AS u ON u.id = m.user_id
- WHERE (m.user_id, m.organization_id) > (:after_user, :after_organization) AND o.ended_at IS NULL
+ WHERE (:after_user IS NULL OR (m.user_id, m.organization_id) > (:after_user, :after_organization)) AND o.ended_at IS NULL
  ORDER BY m.user_id, m.organization_id
  LIMIT :most;
 
@@ -152,20 +153,50 @@ SELECT i.id::text, concat(i.email, ' to ', o.slug) AS name, jsonb_build_object('
  WHERE o.ended_at IS NULL AND i.expires_at > now()
  ORDER BY i.id;
 
+-- name: list_deciding_domains() -> rows
+SELECT concat_ws(' ', d.organization_id, d.domain) AS id, concat(d.domain, ' of ', o.slug) AS name, '{}'::jsonb AS terms,
+       d.organization_id::text, d.domain
+  FROM organization_domains AS d
+  JOIN organizations AS o ON o.id = d.organization_id
+ WHERE o.ended_at IS NULL AND d.proved_at IS NOT NULL
+ ORDER BY d.organization_id, d.domain;
+
 -- name: list_deciding_providers() -> rows (organization_id?)
-SELECT p.id::text, p.name, jsonb_build_object('is_on', p.enabled OR p.is_on) AS terms, p.organization_id::text
+-- `settings` decide whom the provider signs in, and as what.
+SELECT p.id::text, p.name, p.organization_id::text,
+       jsonb_build_object(
+         'is_on', p.enabled OR p.is_on,
+         'settings', jsonb_build_array(
+           p.issuer, p.discovery_url, p.client_id, p.acceptable_client_ids, p.attribute_mapping, p.member_role,
+           ARRAY(SELECT d.domain FROM identity_provider_domains AS d
+                  WHERE d.provider_id = p.id ORDER BY d.domain COLLATE "C"))) AS terms
   FROM identity_providers AS p
  ORDER BY p.id;
 
 -- name: list_deciding_clients() -> rows
--- Clients that registered themselves come and go.
+-- Clients that registered themselves come and go. `lists` by the options of `latchkey clients update`; `trust` by
+-- those that end it.
 SELECT c.id::text, coalesce(nullif(c.name, ''), c.id::text) AS name,
        jsonb_build_object(
          'is_blocked', c.is_blocked AND NOT c.admits_members, 'is_passing', c.is_dynamic,
          'roles', c.allowed_roles, 'secret', encode(sha256(c.secret_hash), 'hex'), 'updated_at', c.updated_at,
-         'organization', (SELECT o.slug FROM organizations AS o WHERE o.id = c.organization_id)) AS terms
+         'organization', (SELECT o.slug FROM organizations AS o WHERE o.id = c.organization_id),
+         'lists', jsonb_build_object('redirect-uri', c.redirect_uris, 'logout-uri', c.post_logout_redirect_uris,
+                                     'resource', c.resources, 'grant', c.grant_types, 'scope', c.scopes),
+         'trust', jsonb_build_object('ask-consent', c.skip_consent, 'pkce', NOT c.require_pkce,
+                                     'no-introspects-sessions', c.introspects_sessions)) AS terms
   FROM oauth_clients AS c
  ORDER BY c.id;
 
 -- name: list_deciding_admin_keys() -> rows
 SELECT k.id::text, k.name, '{}'::jsonb AS terms FROM admin_keys AS k ORDER BY k.id;
+
+-- name: list_deciding_webhooks() -> rows
+-- The path of a URL may be secret.
+SELECT w.id::text, coalesce(substring(w.url FROM '^[a-z]+://[^/?#@]+'), w.id::text) AS name,
+       jsonb_build_object('is_on', w.disabled_at IS NULL, 'url', w.url, 'events', w.events) AS terms
+  FROM webhooks AS w
+ ORDER BY w.id;
+
+-- name: list_deciding_openid_keys() -> rows
+SELECT k.id COLLATE "C" AS id, k.id AS name, '{}'::jsonb AS terms FROM openid_keys AS k ORDER BY k.id COLLATE "C";

@@ -402,11 +402,20 @@ class ListDecidingInvitations(NamedTuple):
 
 def list_deciding_invitations(on: Runner, /) -> list[ListDecidingInvitations]: ...
 
-class ListDecidingProviders(NamedTuple):
+class ListDecidingDomains(NamedTuple):
     id: str
     name: str
     terms: Any
+    organization_id: str
+    domain: str
+
+def list_deciding_domains(on: Runner, /) -> list[ListDecidingDomains]: ...
+
+class ListDecidingProviders(NamedTuple):
+    id: str
+    name: str
     organization_id: str | None
+    terms: Any
 
 def list_deciding_providers(on: Runner, /) -> list[ListDecidingProviders]: ...
 
@@ -423,6 +432,20 @@ class ListDecidingAdminKeys(NamedTuple):
     terms: Any
 
 def list_deciding_admin_keys(on: Runner, /) -> list[ListDecidingAdminKeys]: ...
+
+class ListDecidingWebhooks(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+
+def list_deciding_webhooks(on: Runner, /) -> list[ListDecidingWebhooks]: ...
+
+class ListDecidingOpenidKeys(NamedTuple):
+    id: str
+    name: str
+    terms: Any
+
+def list_deciding_openid_keys(on: Runner, /) -> list[ListDecidingOpenidKeys]: ...
 
 def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 

@@ -32,6 +32,7 @@ from auth.extensions.organizations import (
     states,
     transfer,
 )
+from auth.extensions.organizations.domains import forget as forget_domain
 from auth.extensions.organizations.domains import prove_by_command
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
@@ -273,6 +274,22 @@ def prove(name: str, domain: str) -> None:
     with as_operator() as asked:
         object = json.loads(prove_by_command(asked, access.find(asked, name), domain))
         show(object, f"{object['domain']}: {states.of_domain(object)}")
+
+
+@command.command("forget")
+@_organization
+@click.argument("domain")
+@json_option
+def forget(name: str, domain: str) -> None:
+    """Take DOMAIN from ORGANIZATION: its providers sign in none of its addresses any more.
+
+    \b
+    Example: latchkey organizations forget acme acme.example
+    """
+    with as_operator() as asked:
+        organization = access.find(asked, name)
+        forget_domain(asked, organization, domain, {})
+        show({"id": organization.id, "domain": domain.lower()}, f"{name} has {domain.lower()} no more.")
 
 
 @command.command("end")

@@ -70,6 +70,22 @@ def enable(webhook_id: str) -> None:
     click.echo(webhook if prints_json() else f"{webhook_id} is enabled.")
 
 
+@command.command("disable", short_help="Send a webhook no more events.")
+@_id
+@yes_option
+@json_option
+def disable(webhook_id: str) -> None:
+    """Disable a webhook. Events that wait for it are sent once it is enabled.
+
+    \b
+    Example: latchkey webhooks disable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    ask(f"Send no more events to {webhook_id}?")
+    with as_operator() as asked:
+        webhook, _secret = webhooks.change(asked, webhook_id, {"disabled": True})
+    click.echo(webhook if prints_json() else f"{webhook_id} is disabled.")
+
+
 @command.command("test", short_help="Send a test event, and print the response.")
 @_id
 @click.option(

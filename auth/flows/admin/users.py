@@ -102,7 +102,7 @@ def replace_metadata(asked: Asked, user_id: str, wanted: JsonObject) -> None:
         if metadata_version(before) != wanted["version"]:
             raise ApiError("stale.validation_failed")
         body = {
-            name: _changed_members(getattr(before, name), wanted[name])
+            name: changed_members(getattr(before, name), wanted[name])
             for name in ("user_metadata", "app_metadata")
         }
         if any(body.values()):
@@ -115,7 +115,7 @@ def metadata_version(user: "queries.SelectEffects | queries.SelectPerson") -> st
     return hashlib.sha256(metadata.encode()).hexdigest()
 
 
-def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
+def changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
     """Return the members that a merge must change. Null removes one. Unchanged numbers keep every digit."""
     nulls = dict.fromkeys(before.keys() - after.keys())
     # Values are compared as JSON, because 1 equals True in Python.

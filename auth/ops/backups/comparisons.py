@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 import psycopg2
 
+from auth.flows.admin.users import changed_members
+from auth.rules.users import ADDRESS_KINDS
 from sql import Runner, queries, schema
 
 _PAGE = 10_000
-_FIRST = "00000000-0000-0000-0000-000000000000"
 _Terms = Mapping[str, Any]
 # What had happened to something since the backup, and the command that does it again.
 _Ends = Iterator[tuple[str, str]]
@@ -66,9 +67,12 @@ class Comparison:
             ("user", self._users, self._ends_of_user),
             ("membership", _memberships, self._ends_of_membership),
             ("invitation", queries.list_deciding_invitations, self._ends_of_invitation),
+            ("domain", queries.list_deciding_domains, self._ends_of_domain),
             ("provider", queries.list_deciding_providers, self._ends_of_provider),
             ("client", queries.list_deciding_clients, _ends_of_client),
+            ("webhook", queries.list_deciding_webhooks, _ends_of_webhook),
             ("admin_key", queries.list_deciding_admin_keys, _ends_of_admin_key),
+            ("openid_key", queries.list_deciding_openid_keys, self._ends_of_openid_key),
         ]
         for kind, rows, ends_of in parts:
             others = rows(self._replaced) if self._replaced else ()
@@ -77,10 +81,10 @@ class Comparison:
                     yield Returned(kind, row.id, row.name, change, command)
 
     def _users(self, on: Runner) -> Iterator["queries.ListDecidingUsers"]:
-        def page(after: str) -> Sequence["queries.ListDecidingUsers"]:
+        def page(after: str | None) -> Sequence["queries.ListDecidingUsers"]:
             return queries.list_deciding_users(on, after=after, most=_PAGE, with_sessions=self._with_sessions)
 
-        return _pages(_FIRST, page)
+        return _pages(page)
 
     def _ends_of_organization(self, row: "queries.ListDecidingOrganizations", before: _Terms | None) -> _Ends:
         if self._replaced and before is None:
@@ -97,8 +101,8 @@ class Comparison:
         if before:
             yield from _changes_of_user(row, before)
         elif self._replaced:
-            self._gone.add(row.id)
             if not row.terms["is_passing"]:
+                self._gone.add(row.id)
                 yield "was deleted", _command("users", "delete", row.id, "--yes")
         elif row.terms["role"] == "admin":
             yield "is an administrator", _command("users", "change", row.id, "--role", "authenticated")
@@ -113,13 +117,27 @@ class Comparison:
 
     def _ends_of_invitation(self, row: "queries.ListDecidingInvitations", before: _Terms | None) -> _Ends:
         if before is None and row.organization_id not in self._gone:
-            command = _command("organizations", "withdraw", row.organization_id, row.terms["email"])
-            yield "is invited", command
+            email = row.terms["email"]
+            # An address may look like an option.
+            words = (row.organization_id, *(["--"] if email.startswith("-") else []), email)
+            yield "is invited", _command("organizations", "withdraw", *words)
+
+    def _ends_of_domain(self, row: "queries.ListDecidingDomains", before: _Terms | None) -> _Ends:
+        if self._replaced and before is None and row.organization_id not in self._gone:
+            yield "was lost", _command("organizations", "forget", row.organization_id, row.domain)
 
     def _ends_of_provider(self, row: "queries.ListDecidingProviders", before: _Terms | None) -> _Ends:
-        was_on = before is not None and before["is_on"]
-        if row.terms["is_on"] and not was_on and row.organization_id not in self._gone:
-            yield "signs users in", _command("providers", "disable", row.id, "--yes")
+        if not row.terms["is_on"] or row.organization_id in self._gone:
+            return
+        disable = _command("providers", "disable", row.id, "--yes")
+        if not (before and before["is_on"]):
+            yield "signs users in", disable
+        elif before["settings"] != row.terms["settings"]:
+            yield "had other settings", disable
+
+    def _ends_of_openid_key(self, _row: "queries.ListDecidingOpenidKeys", before: _Terms | None) -> _Ends:
+        if self._replaced and before is None:
+            yield "was removed", _command("keys", "rotate", "openid", "--now")
 
 
 def _pairs(restored: Iterable[_Row], replaced: Iterable[_Row]) -> Iterator[tuple[_Row, _Terms | None]]:
@@ -133,16 +151,17 @@ def _pairs(restored: Iterable[_Row], replaced: Iterable[_Row]) -> Iterator[tuple
 
 
 def _memberships(on: Runner) -> Iterator["queries.ListDecidingMemberships"]:
-    def page(after: str) -> Sequence["queries.ListDecidingMemberships"]:
-        user, organization = after.split(" ")
+    def page(after: str | None) -> Sequence["queries.ListDecidingMemberships"]:
+        user, organization = after.split(" ") if after else (None, None)
         return queries.list_deciding_memberships(
             on, after_user=user, after_organization=organization, most=_PAGE
         )
 
-    return _pages(f"{_FIRST} {_FIRST}", page)
+    return _pages(page)
 
 
-def _pages(after: str, page: Callable[[str], Sequence[Any]]) -> Iterator[Any]:
+def _pages(page: Callable[[str | None], Sequence[Any]]) -> Iterator[Any]:
+    after = None
     while rows := page(after):
         yield from rows
         after = rows[-1].id
@@ -157,11 +176,14 @@ def _changes_of_user(row: "queries.ListDecidingUsers", before: _Terms) -> _Ends:
     change = ("users", "change", row.id)
     if after["role"] != before["role"] != "admin":
         yield f"had the role {before['role']}", _command(*change, "--role", before["role"])
-    for kind in ("email", "phone"):
-        if after[kind] and after[kind] != before[kind]:
+    # Together, because a user keeps one.
+    differing = [kind for kind in ADDRESS_KINDS if after[kind] != before[kind]]
+    addresses = [word for kind in differing for word in (f"--{kind}", before[kind] or "")]
+    for kind in differing:
+        if after[kind]:
             had = f"had the {kind} {before[kind]}" if before[kind] else f"had no {kind}"
-            yield had, _command(*change, f"--{kind}", before[kind] or "")
-    if members := _differences(after["app_metadata"], before["app_metadata"]):
+            yield had, _command(*change, *addresses)
+    if members := changed_members(after["app_metadata"], before["app_metadata"]):
         yield "had other app metadata", _command(*change, "--app-metadata", json.dumps(members))
     ban, unban = _command("users", "ban", row.id), _command("users", "unban", row.id)
     # Moments are JSON in UTC, so a later one is a greater text.
@@ -187,12 +209,6 @@ def _changes_of_user(row: "queries.ListDecidingUsers", before: _Terms) -> _Ends:
         yield "had removed a factor or passkey", _command("users", "remove-factors", row.id, "--yes")
 
 
-def _differences(after: _Terms, before: _Terms) -> dict[str, Any]:
-    """Return the members that turn `after` into `before` when they are merged. Null removes one."""
-    changed = {name: value for name, value in before.items() if after.get(name, ...) != value}
-    return dict.fromkeys(after.keys() - before.keys()) | changed
-
-
 def _ends_of_client(row: "queries.ListDecidingClients", before: _Terms | None) -> _Ends:
     after, update = row.terms, ("clients", "update", row.id)
     if before is None:
@@ -207,8 +223,28 @@ def _ends_of_client(row: "queries.ListDecidingClients", before: _Terms | None) -
     if before["organization"] and after["organization"] != before["organization"]:
         organization = before["organization"]
         yield f"admitted members of {organization}", _command(*update, "--organization", organization)
+    if not after["is_passing"]:
+        lists = [name for name, items in before["lists"].items() if {*after["lists"][name]} != {*items}]
+        options = [
+            word for name in lists for item in before["lists"][name] or [""] for word in (f"--{name}", item)
+        ]
+        ends = [
+            f"--{name}" for name, is_trusted in after["trust"].items() if is_trusted > before["trust"][name]
+        ]
+        if lists or ends:
+            yield "had other settings", _command(*update, *options, *ends)
     if after["secret"] != before["secret"] and after["secret"] and after["updated_at"] < before["updated_at"]:
         yield "had another secret", _command("clients", "rotate", row.id)
+
+
+def _ends_of_webhook(row: "queries.ListDecidingWebhooks", before: _Terms | None) -> _Ends:
+    if not row.terms["is_on"]:
+        return
+    disable = _command("webhooks", "disable", row.id, "--yes")
+    if not (before and before["is_on"]):
+        yield "gets events", disable
+    elif row.terms["url"] != before["url"] or {*row.terms["events"]} - {*before["events"]}:
+        yield "had another URL or fewer events", disable
 
 
 def _ends_of_admin_key(row: "queries.ListDecidingAdminKeys", before: _Terms | None) -> _Ends:

@@ -12,14 +12,18 @@ from auth.ops.commands.common import existing_file, failures, identity_option, p
 
 # Lines of each kind in the text of the outcome; the JSON has all.
 _NAMED = 20
+_LONGEST_NAME = 70
 _KINDS = {
     "organization": "organizations",
     "user": "users",
     "membership": "memberships",
     "invitation": "invitations",
+    "domain": "domains",
     "provider": "providers",
     "client": "applications",
+    "webhook": "webhooks",
     "admin_key": "administrative keys",
+    "openid_key": "OpenID keys",
     "key": "keys",
 }
 
@@ -107,6 +111,10 @@ def _lines_of(restored: restores.Restored) -> Iterator[str]:
     for kind, plural in _KINDS.items():
         some = [each for each in restored.returned if each.kind == kind]
         for each in some[:_NAMED]:
-            yield printable(f"  {each.name} {each.change}: {each.command}")
+            # Users choose names, which must not look like a command.
+            name = " ".join(each.name.split())
+            name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+            yield printable(f"  {name} {each.change}")
+            yield printable(f"    {each.command}")
         if len(some) > _NAMED:
             yield f"  And {len(some) - _NAMED:,} more {plural}: --json names all."

@@ -154,8 +154,8 @@ ACTIONS = {
     ),
 }
 READING = {"list", "members", "show", "export"}
-# Only on the operator's own machine: own_sign_in/test_on_your_machine.py.
-BY_COMMAND_ALONE = {"prove"}
+# Of domains: own_sign_in/test_on_your_machine.py and own_sign_in/test_doors_of_sign_in.py.
+OF_DOMAINS = {"prove", "forget"}
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_every_door_is_in_the_table(app):
         if method == "post" and path.startswith(CONSOLE)
     }
     assert console_actions == {("post", CONSOLE + path) for action in actions for path in action.console}
-    doors = command.commands.keys() - READING - BY_COMMAND_ALONE
+    doors = command.commands.keys() - READING - OF_DOMAINS
     assert doors == {name for action in actions for name in action.command}
 
 

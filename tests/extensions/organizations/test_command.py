@@ -151,6 +151,18 @@ def test_invitation_is_withdrawn_by_its_address(run, id, client, database):
     )
 
 
+def test_domain_is_taken_from_an_organization(run, id, client, database):
+    database.run(
+        "INSERT INTO organization_domains (organization_id, domain, token, proved_at)"
+        " SELECT id, 'acme.example', 't', now() FROM organizations"
+    )
+    assert run("forget", "acme", "Acme.Example") == ["acme has acme.example no more."]
+    assert database.count("organization_domains") == 0
+    entry = database.one("SELECT action, actor FROM audit_log ORDER BY at DESC, id LIMIT 1")
+    assert tuple(entry) == ("domain_lost", "command")
+    assert run_command(client.application, "organizations", "forget", "acme", "acme.example").exit_code == 3
+
+
 def test_requirement_is_made_and_lifted(run, id, database):
     assert "requires: a second factor" in run("require", "acme", "aal2")
     assert database.value("SELECT level FROM organizations") == "aal2"

@@ -32,6 +32,10 @@ def test_disabled_webhook_is_listed_and_enabled(run, hooks, target, database):
     assert "Without a terminal, add --yes" in run("enable", webhook["id"], status=1)
     run("enable", webhook["id"], input="y\n")
     assert hooks.show(webhook)["disabled"] is False
+    assert "Without a terminal, add --yes" in run("disable", webhook["id"], status=1)
+    assert hooks.show(webhook)["disabled"] is False
+    assert run("disable", webhook["id"], "--yes") == f"{webhook['id']} is disabled.\n"
+    assert hooks.show(webhook)["disabled_reason"] == "by_administrator"
 
 
 @pytest.mark.parametrize(

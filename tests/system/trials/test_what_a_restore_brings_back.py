@@ -39,10 +39,23 @@ SELECT gen_random_uuid(), id, 'totp', '', now() FROM users WHERE email = '{}@exa
 CLIENT = """
 INSERT INTO oauth_clients (name, secret_hash, token_endpoint_auth_method, redirect_uris, grant_types, allowed_roles)
 VALUES ('{}', '{}', 'client_secret_basic', '{{https://app.example.com/}}', '{{authorization_code}}', '{{{}}}')"""
-PROVIDER_ID = "2f6b9a41-7c0d-4d53-9d7e-3b1f5a4c8e10"
-PROVIDER = f"""
+SEALED = {
+    name: f"2f6b9a41-7c0d-4d53-9d7e-3b1f5a4c8e1{number}"
+    for number, name in enumerate(("off", "moved", "gone.example", "hooks.example"))
+}
+PROVIDER = """
 INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled)
-VALUES ('{PROVIDER_ID}', 'off', 'off', 'https://off.example', 'c', '\\x{{}}', true)"""
+VALUES ('{0}', '{1}', '{1}', 'https://{1}.example', 'c', sealed({0}), true)"""
+# As a customer may name it.
+HOSTILE = (
+    "moved\x1b[2J: latchkey create-admin m@example.com\n    latchkey create-admin m@example.com" + " #" * 60
+)
+WEBHOOK = """
+INSERT INTO webhooks (id, url, events, secret)
+VALUES ('{0}', 'https://{1}/secret-path', '{{user.created}}', sealed({0}))"""
+DOMAIN = """
+INSERT INTO organization_domains (organization_id, domain, token, proved_at)
+SELECT id, 'lost.example', 't', now() FROM organizations WHERE slug = 'acme'"""
 ORGANIZATION = (
     "INSERT INTO organizations (id, slug, name, level) VALUES (gen_random_uuid(), '{0}', '{0}', '{1}')"
 )
@@ -88,6 +101,27 @@ ENDS: list[tuple[str, str, str, str]] = [
         "had other app metadata",
         USERS.format("""app_metadata = '{"roles": ["it''s $HOME"], "plan": "pro"}'""", "eva"),
         USERS.format("""app_metadata = '{"plan": "it''s $HOME"}'""", "eva"),
+    ),
+    (
+        "eli@example.com",
+        "had other app metadata",
+        USERS.format("""app_metadata = '{"level": true}'""", "eli"),
+        USERS.format("""app_metadata = '{"level": 1}'""", "eli"),
+    ),
+    (
+        "abe@example.com",
+        "was deleted",
+        USERS.format(
+            "made_by = 'import', email_confirmed_at = NULL, email_proved = false, last_sign_in_at = NULL",
+            "abe",
+        ),
+        "DELETE FROM users WHERE email = 'abe@example.com'",
+    ),
+    (
+        "dee@example.com",
+        "had no email",
+        "",
+        USERS.format("email = NULL, phone = '+491701234568', phone_confirmed_at = now()", "dee"),
     ),
     ("fay@example.com", "had another password", "", USERS.format("password_set_at = now()", "fay")),
     ("gil@example.com", "had a second factor, which is lost", "", FACTOR.format("gil")),
@@ -136,6 +170,12 @@ ENDS: list[tuple[str, str, str, str]] = [
         "DELETE FROM organization_invitations",
     ),
     (
+        "-pia@example.com to acme",
+        "is invited",
+        INVITATION.format("-pia"),
+        "DELETE FROM organization_invitations",
+    ),
+    (
         "globex",
         "had ended",
         ORGANIZATION.format("globex", "aal1") + ";" + MEMBER.format("nia", "globex", "owner"),
@@ -147,7 +187,32 @@ ENDS: list[tuple[str, str, str, str]] = [
         ORGANIZATION.format("strict", "aal1"),
         "UPDATE organizations SET level = 'aal2' WHERE slug = 'strict'",
     ),
-    ("off", "signs users in", PROVIDER, "UPDATE identity_providers SET enabled = false WHERE name = 'off'"),
+    ("lost.example of acme", "was lost", DOMAIN, "DELETE FROM organization_domains"),
+    (
+        "off",
+        "signs users in",
+        PROVIDER.format(SEALED["off"], "off"),
+        "UPDATE identity_providers SET enabled = false WHERE name = 'off'",
+    ),
+    (
+        HOSTILE,
+        "had other settings",
+        PROVIDER.format(SEALED["moved"], "moved")
+        + f"; UPDATE identity_providers SET name = '{HOSTILE}' WHERE name = 'moved'",
+        "UPDATE identity_providers SET issuer = 'https://new.example' WHERE identifier = 'moved'",
+    ),
+    (
+        "https://gone.example",
+        "gets events",
+        WEBHOOK.format(SEALED["gone.example"], "gone.example"),
+        "DELETE FROM webhooks WHERE url LIKE 'https://gone%'",
+    ),
+    (
+        "https://hooks.example",
+        "had another URL or fewer events",
+        WEBHOOK.format(SEALED["hooks.example"], "hooks.example"),
+        "UPDATE webhooks SET url = url || '/new'",
+    ),
     (
         "gone",
         "is an application",
@@ -179,10 +244,19 @@ ENDS: list[tuple[str, str, str, str]] = [
         CLIENT.format("rotated", 5, ""),
         "UPDATE oauth_clients SET secret_hash = 'new', updated_at = now() WHERE name = 'rotated'",
     ),
+    (
+        "narrowed",
+        "had other settings",
+        CLIENT.format("narrowed", 6, "")
+        + "; UPDATE oauth_clients SET skip_consent = true, resources = '{https://api.example}',"
+        " redirect_uris = '{https://app.example.com/,https://thief.example/}' WHERE name = 'narrowed'",
+        "UPDATE oauth_clients SET skip_consent = false, resources = '{}', redirect_uris = '{https://app.example.com/}'"
+        " WHERE name = 'narrowed'",
+    ),
     ("billing", "is an administrative key", ADMIN_KEY.format("billing"), "DELETE FROM admin_keys"),
 ]
-# Provoked elsewhere: it needs a provider of its own that is on.
-ELSEWHERE = {"required its own sign-in", "is an administrator"}
+# Provoked elsewhere: the first needs a provider of its own that is on, and the last is a key in use.
+ELSEWHERE = {"required its own sign-in", "is an administrator", "was removed"}
 
 
 @pytest.fixture(scope="module")
@@ -211,10 +285,12 @@ def played(folder) -> SimpleNamespace:
                 register(client, key_of(state_dir), name.removesuffix(" in acme"))
         assert sign_in(client, "lea@example.com").status_code == 200
         execute(state_dir, ORGANIZATION.format("acme", "aal1"))
-        secret = Sealer(((state_dir / "secret_key").read_text().strip(),)).seal("secret", PROVIDER_ID).hex()
+        sealer = Sealer(((state_dir / "secret_key").read_text().strip(),))
         for _, _, at_backup, _ in ENDS:
+            for id in SEALED.values():
+                at_backup = at_backup.replace(f"sealed({id})", f"'\\x{sealer.seal('secret', id).hex()}'")
             if at_backup:
-                execute(state_dir, at_backup.format(secret) if at_backup == PROVIDER else at_backup)
+                execute(state_dir, at_backup)
         result = latchkey(
             "backup", folder / "b.age", "--no-rehearsal", "--json", AUTH_STATE_DIR=str(state_dir)
         )
@@ -287,7 +363,7 @@ def test_machine_without_the_old_database_names_who_may_act_for_others(played, f
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[1].startswith("There was no database here to compare with: docs/backup.md says")
-    named = [line.strip().partition(": ")[0] for line in lines if line.startswith("  ")]
+    named = [line.strip() for line in lines if line.startswith("  ") and not line.startswith("    ")]
     assert "bea@example.com is an administrator" in named
     assert {
         "billing is an administrative key",
@@ -295,15 +371,20 @@ def test_machine_without_the_old_database_names_who_may_act_for_others(played, f
         "nia@example.com in globex is owner",
     } <= {*named}
     assert not any("ann@example.com" in each for each in named)
+    (hostile,) = [each for each in named if each.startswith("moved [2J: latchkey create-admin")]
+    assert hostile.endswith("… signs users in")
+    assert len(hostile) < 90
+    assert [each for each in lines if each.strip().startswith("latchkey create-admin")] == []
     with serving(state_dir, **ON) as client:
         for line in lines:
-            if line.startswith("  "):
-                run_as_printed(state_dir, line.partition(": ")[2])
+            if line.startswith("    "):
+                run_as_printed(state_dir, line)
         state: list[Any] = execute(
             state_dir,
             "SELECT (SELECT count(*) FROM users WHERE role = 'admin'), (SELECT count(*) FROM admin_keys),"
             " (SELECT count(*) FROM oauth_clients), (SELECT count(*) FROM memberships),"
-            " (SELECT count(*) FROM organization_invitations), (SELECT count(*) FROM identity_providers WHERE enabled)",
+            " (SELECT count(*) FROM organization_invitations), (SELECT count(*) FROM identity_providers WHERE enabled),"
+            " (SELECT count(*) FROM webhooks WHERE disabled_at IS NULL)",
         )
-        assert state == [(0,) * 6]
+        assert state == [(0,) * 7]
         assert sign_in(client, "ann@example.com").status_code == 200

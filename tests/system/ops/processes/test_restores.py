@@ -171,6 +171,30 @@ def test_administrative_keys_that_work_again_are_named(request, url, directory, 
     assert names_of(restore(url), "admin_key") == set()
 
 
+def test_openid_key_that_is_back_is_named(url, restore, directory):
+    restore(url)
+    ((id,),) = query(url, "SELECT id FROM openid_keys")
+    assert names_of(restore(url), "openid_key") == set()
+    query(url, "UPDATE openid_keys SET id = 'new' RETURNING id")
+    (returned,) = [each for each in restore(url).returned if each.kind == "openid_key"]
+    assert (returned.id, returned.change) == (id, "was removed")
+    assert returned.command == "latchkey keys rotate openid --now"
+
+
+def test_user_with_the_first_id_is_compared(request, url, directory, alice, database):
+    database.run(
+        "INSERT INTO users (id, email, role, made_by) VALUES"
+        " ('00000000-0000-0000-0000-000000000000', 'first@example.com', 'admin', 'import');"
+        "INSERT INTO organizations (id, slug, name) VALUES ('00000000-0000-0000-0000-000000000000', 'acme', 'A');"
+        "INSERT INTO memberships (user_id, organization_id, role, added_by) SELECT id, id, 'owner', 'founder'"
+        " FROM organizations"
+    )
+    restore = request.getfixturevalue("restore")
+    restored = restore(url)
+    assert names_of(restored, "membership") == {"first@example.com in acme"}
+    assert names_of(restored, "user") == {"first@example.com"}
+
+
 def test_memberships_that_are_back_are_named(request, url, directory, alice, bob, database):
     for slug, person in (("acme", alice), ("acme", bob), ("globex", alice)):
         database.run(
