@@ -16,13 +16,13 @@ from auth.flows.admin.users import changed_members
 from auth.rules.users import ADDRESS_KINDS
 from sql import Runner, queries, schema
 
-_PAGE = 10_000
+_PAGE = 1000
 _Terms = Mapping[str, Any]
 # What had happened to something since the backup, and the command that does it again.
 _Ends = Iterator[tuple[str, str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Returned:
     """Something of the backup that had ended or changed since: `carol@example.com`, who `was banned`."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from auth.cli import json_option, load_settings, printable, show
+from auth.cli import json_option, load_settings, printable, prints_json, show
 from auth.ops.backups import age, archive, restores
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import existing_file, failures, identity_option, progress_of, stopped_database
@@ -78,7 +78,8 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         "seconds": round(time.monotonic() - begin, 1),
         "former_database": restored.former,
         "compared": restored.is_compared,
-        "returned": [*map(dataclasses.asdict, restored.returned)],
+        # It may be a line for each of a million users.
+        "returned": [*map(dataclasses.asdict, restored.returned)] if prints_json() else [],
         "admin_keys": [each.name for each in restored.returned if each.kind == "admin_key"],
         "memberships": [each.name for each in restored.returned if each.kind == "membership"],
         "environment_file": str(secrets.environment_file) if secrets.environment_file else None,

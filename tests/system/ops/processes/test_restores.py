@@ -14,7 +14,7 @@ from auth.core import files
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.settings import kept_secrets
 from auth.ops import UnusableFile
-from auth.ops.backups import age, archive, restores, writing
+from auth.ops.backups import age, archive, comparisons, restores, writing
 from auth.ops.backups.archive import BackupError
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import progress_of
@@ -193,6 +193,29 @@ def test_user_with_the_first_id_is_compared(request, url, directory, alice, data
     restored = restore(url)
     assert names_of(restored, "membership") == {"first@example.com in acme"}
     assert names_of(restored, "user") == {"first@example.com"}
+
+
+def test_users_and_memberships_are_compared_page_by_page(
+    request, url, directory, alice, bob, carol, database, monkeypatch
+):
+    monkeypatch.setattr(comparisons, "_PAGE", 2)
+    everyone = {alice.email, bob.email, carol.email}
+    for slug in ("acme", "globex"):
+        database.run(
+            "INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), %(slug)s, 'A');"
+            " INSERT INTO memberships (user_id, organization_id, role, added_by)"
+            " SELECT u.id, o.id, 'member', 'administrator' FROM organizations AS o, users AS u WHERE slug = %(slug)s",
+            slug=slug,
+        )
+    restore = request.getfixturevalue("restore")
+    memberships = {f"{email} in {slug}" for email in everyone for slug in ("acme", "globex")}
+    assert names_of(restore(url), "membership") == memberships
+    assert restore(url).returned == []
+    query(url, "DELETE FROM memberships RETURNING role")
+    assert names_of(restore(url), "membership") == memberships
+    query(url, "DELETE FROM users RETURNING id")
+    restored = restore(url)
+    assert (names_of(restored, "user"), names_of(restored, "membership")) == (everyone, set())
 
 
 def test_memberships_that_are_back_are_named(request, url, directory, alice, bob, database):
