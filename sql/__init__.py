@@ -88,7 +88,8 @@ class Statement:
 
     @property
     def _placeholders(self) -> dict[str, str]:
-        return {parameter: f"%({parameter})s::{type}" for parameter, type in self.parameters.items()}
+        # In brackets, because -1::integer is -(1::integer): the least integer would be out of range.
+        return {parameter: f"(%({parameter})s)::{type}" for parameter, type in self.parameters.items()}
 
     def _substitute(self, replacements: Mapping[str, str]) -> str:
         def replace(match: re.Match[str]) -> str:

@@ -49,7 +49,7 @@ class TestFiles:
         assert dict(add.parameters) == {"left": "integer", "right": "integer"}
         assert add.prepare() == "PREPARE add (integer, integer) AS SELECT $1 + $2 AS sum"
         assert add.execute() == "EXECUTE add (%(left)s, %(right)s)"
-        assert add.direct == "SELECT %(left)s::integer + %(right)s::integer AS sum"
+        assert add.direct == "SELECT (%(left)s)::integer + (%(right)s)::integer AS sum"
 
     def test_title_of_the_next_section_is_no_part_of_a_statement(self, statements):
         next_section = "\n-- Of the next section.\n\n-- More.\n"
@@ -64,14 +64,14 @@ class TestFiles:
 
     def test_constants_become_part_of_the_prepared_statement(self, statements):
         add = statements(GOOD)["add"]
-        assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + %(right)s::integer AS sum"
+        assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + (%(right)s)::integer AS sum"
         assert add.execute({"right"}) == "EXECUTE add (%(left)s)"
 
     def test_casts_strings_and_comments_contain_no_parameters(self, statements):
         text = "SELECT ':no', 'it''s :no', x::text, 5 {} 2 -- :no\n FROM y WHERE id = {}"
         get = statements(f"-- name: get(id uuid)\n-- Gets.\n{text.format('%', ':id')};")["get"]
         assert get.prepare() == f"PREPARE get (uuid) AS {text.format('%%', '$1')}"
-        assert get.direct == text.format("%%", "%(id)s::uuid")
+        assert get.direct == text.format("%%", "(%(id)s)::uuid")
 
     @cases(
         "text",
