@@ -41,7 +41,9 @@ INSERT INTO oauth_clients (name, secret_hash, token_endpoint_auth_method, redire
 VALUES ('{}', '{}', 'client_secret_basic', '{{https://app.example.com/}}', '{{authorization_code}}', '{{{}}}')"""
 SEALED = {
     name: f"2f6b9a41-7c0d-4d53-9d7e-3b1f5a4c8e1{number}"
-    for number, name in enumerate(("off", "moved", "gone.example", "hooks.example"))
+    for number, name in enumerate(
+        ("off", "moved", "globex", "gone.example", "hooks.example", "fewer.example")
+    )
 }
 PROVIDER = """
 INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled)
@@ -178,8 +180,21 @@ ENDS: list[tuple[str, str, str, str]] = [
     (
         "globex",
         "had ended",
-        ORGANIZATION.format("globex", "aal1") + ";" + MEMBER.format("nia", "globex", "owner"),
-        "UPDATE organizations SET ended_at = now() WHERE slug = 'globex'",
+        ";".join(
+            (
+                ORGANIZATION.format("globex", "aal1"),
+                MEMBER.format("nia", "globex", "owner"),
+                # What ends with it is not named again.
+                INVITATION.format("pia").replace("acme", "globex"),
+                DOMAIN.replace("acme", "globex").replace("lost", "globex"),
+                PROVIDER.format(SEALED["globex"], "globex"),
+                "UPDATE identity_providers SET enabled = false, is_on = true, disabled_at = now(), organization_id ="
+                " (SELECT id FROM organizations WHERE slug = 'globex') WHERE name = 'globex'",
+            )
+        ),
+        "UPDATE organizations SET ended_at = now() WHERE slug = 'globex'; DELETE FROM organization_invitations;"
+        " DELETE FROM organization_domains WHERE domain = 'globex.example';"
+        " UPDATE identity_providers SET is_on = false WHERE name = 'globex'",
     ),
     (
         "strict",
@@ -211,7 +226,13 @@ ENDS: list[tuple[str, str, str, str]] = [
         "https://hooks.example",
         "had another URL or fewer events",
         WEBHOOK.format(SEALED["hooks.example"], "hooks.example"),
-        "UPDATE webhooks SET url = url || '/new'",
+        "UPDATE webhooks SET url = url || '/new' WHERE url LIKE 'https://hooks%'",
+    ),
+    (
+        "https://fewer.example",
+        "had another URL or fewer events",
+        WEBHOOK.format(SEALED["fewer.example"], "fewer.example"),
+        "UPDATE webhooks SET events = '{auth.login}' WHERE url LIKE 'https://fewer%'",
     ),
     (
         "gone",
