@@ -114,7 +114,7 @@ SELECT u.id::text, coalesce(u.email, u.phone, u.id::text) AS name,
                        AND (u.made_by = 'anonymous' AND u.converted_at IS NULL
                             OR u.made_by IN ('signup', 'message') AND u.last_sign_in_at IS NULL),
          'factors', ARRAY(SELECT f.id FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL),
-         'identities', (SELECT coalesce(jsonb_object_agg(i.id, i.provider), '{}')
+         'identities', (SELECT coalesce(jsonb_object_agg(concat(i.provider, ' ', i.subject), i.provider), '{}')
                           FROM identities AS i WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')),
          'sessions', ARRAY(SELECT s.id FROM sessions AS s
                             WHERE :with_sessions AND s.user_id = u.id AND s.ended_at IS NULL),

@@ -16,6 +16,10 @@ FACTOR = (
     "INSERT INTO factors (id, user_id, factor_type, secret, verified_at)"
     " SELECT gen_random_uuid(), id, 'totp', '', {} FROM users WHERE email = '{}';"
 )
+IDENTITY = (
+    "INSERT INTO identities (user_id, provider, subject, identity_data)"
+    " SELECT id, 'google', '1', '{{}}' FROM users WHERE email = '{}';"
+)
 CLIENT = (
     "INSERT INTO oauth_clients (name, secret_hash, token_endpoint_auth_method, redirect_uris, grant_types)"
     " VALUES ('{}', '1', 'client_secret_basic', '{{https://a.example/}}', '{{authorization_code}}');"
@@ -77,6 +81,10 @@ NOT_BACK = {
     "unverified factor": (
         USER.format("unverified") + FACTOR.format("NULL", "unverified"),
         "DELETE FROM factors WHERE verified_at IS NULL",
+    ),
+    "identity that was connected again": (
+        USER.format("again") + IDENTITY.format("again"),
+        "DELETE FROM identities; " + IDENTITY.format("again"),
     ),
     "unused user": (USER.format("unused"), "DELETE FROM users WHERE email = 'unused'"),
     "anonymous user": (
@@ -206,7 +214,7 @@ def urls(database, database_url):
     with new_databases(database, database_url) as make:
         restored = make()
         schema.apply(restored)
-        for at_backup, *_ in (*NOT_BACK.values(), *BACK.values()):
+        for at_backup in (row[0] for table in (NOT_BACK, BACK) for row in table.values()):
             if at_backup:
                 run(restored, at_backup)
         yield restored, make(options=f"TEMPLATE {restored.rpartition('/')[2].partition('?')[0]}")
