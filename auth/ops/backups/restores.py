@@ -94,7 +94,6 @@ def _compared(url: str, replaced: Unprepared | None, options: Options) -> tuple[
         if replaced and comparisons.is_comparable(replaced):
             with suppress(psycopg2.Error):
                 return [*compare(replaced).returned()], True
-        connection.rollback()
         return [*compare(None).returned()], False
 
 

@@ -1,10 +1,13 @@
 """What is stricter in a backup, or has no effect, is not back; what had been restricted is."""
 
+import inspect
+import re
 from contextlib import closing
 
 import pytest
 
 from auth.ops.backups.comparisons import Comparison
+from auth.ops.commands.restore import _KINDS
 from auth.ops.connections import Unprepared, connect
 from sql import schema
 from tests.support.databases import new_databases, run
@@ -232,6 +235,13 @@ def test_what_is_stricter_or_without_effect_is_not_back(urls):
     for what, (_, since) in NOT_BACK.items():
         run(replaced, since)
         assert (what, returned(restored, replaced)) == (what, [])
+
+
+def test_text_of_a_restore_has_every_kind():
+    parts = inspect.getsource(Comparison.returned)
+    kinds = re.findall(r'\("(\w+)", ', parts)
+    assert len(kinds) > 9
+    assert {*kinds} <= {*_KINDS}
 
 
 def test_what_was_restricted_is_back(urls):
