@@ -136,6 +136,15 @@ def test_role_addresses_metadata_and_password_are_changed(run, alice, database, 
     assert run("change", alice.id, "--role", "authenticated") == "alice@example.org is changed.\n"
 
 
+def test_void_password_gives_none_to_a_user_without_one(run, alice, database):
+    session = alice.sign_in()
+    database.run("UPDATE users SET password_hash = NULL")
+    run("change", alice.email, "--void-password")
+    assert database.value("SELECT password_hash FROM users") is None
+    assert session.get("/user").status_code == 200
+    assert database.count("audit_log", "action = 'password_changed'") == 0
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
