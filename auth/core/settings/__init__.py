@@ -285,12 +285,13 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     """Read and check all settings and the kept secrets, and write nothing. Raises `SettingsError`."""
     if lines := mistakes.malformed_lines(Path(dotenv)):
         raise SettingsError("\n".join(lines))
-    lost = mistakes.lost_references(Path(dotenv), os.environ)
+    fields = [field for field in dataclasses.fields(Settings) if field.metadata]
+    public = {name_of(field.name) for field in fields if not field.metadata.get("is_secret")}
+    lost = mistakes.lost_references(Path(dotenv), os.environ, public)
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
     file = dotenv_values(dotenv)
     environment = {**file, **os.environ}
-    fields = [field for field in dataclasses.fields(Settings) if field.metadata]
     readers = {field.name: field.metadata["read"] for field in fields}
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
@@ -326,6 +327,9 @@ def _faults_of_texts(environment: Mapping[str, str | None]) -> tuple[dict[str, s
     for name, value in sorted(environment.items()):
         kind = kinds_of.get(name) or kind_of(name)
         if not kind or not value or value.isspace():
+            continue
+        if not texts.is_utf8(value):
+            problems[name] = "Has a byte that is not UTF-8. Remove that."
             continue
         is_header = kind.get("is_header", False)
         found = (texts.problem_of(text, is_header=is_header) for text in kind["texts"](value))

@@ -291,6 +291,21 @@ class TestUnknownNames:
             " AUTH_BRAND_NAME in the environment, where nothing is replaced.",
         )
 
+    @pytest.mark.parametrize("part", ["hx9f2", "Hx9F2", "a b", "x\nAUTH_X", "\u202eabc"])
+    def test_warning_about_a_reference_does_not_quote_a_part_of_a_secret(self, load, tmp_path, part):
+        lines = (f'{name}="{"s" * 32}${{{part}}}"\n' for name in ("AUTH_CAPTCHA_SECRET", "MAIL_PASSWORD"))
+        (tmp_path / ".env").write_text("".join(lines))
+        assert load().warnings == tuple(
+            f"{name}: Refers to ${{…}}, which is not set above it, so that this part is left out. Set that variable, or"
+            f" give {name} in the environment, where nothing is replaced."
+            for name in ("AUTH_CAPTCHA_SECRET", "MAIL_PASSWORD")
+        )
+
+    def test_warning_about_a_reference_in_a_secret_names_what_is_meant_as_a_variable(self, load, tmp_path):
+        (tmp_path / ".env").write_text("DATABASE_URL=postgresql://auth:${DB_PASSWORD}@localhost/auth\n")
+        (warning,) = load().warnings
+        assert warning.startswith("DATABASE_URL: Refers to ${DB_PASSWORD}, ")
+
     @cases(
         "name",
         [

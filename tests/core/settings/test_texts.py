@@ -132,6 +132,9 @@ DIRT: dict[str, Callable[[str], str]] = {
     "a control character beyond ASCII": lambda text: f"{text[:3]}\x85{text[3:]}",
     "a line feed inside": lambda text: f"{text[:3]}\n{text[3:]}",
     "a line separator": lambda text: f"{text[:3]}\u2028{text[3:]}",
+    "a reversal of the direction": lambda text: f"{text[:3]}\u202e{text[3:]}",
+    "a space of no width": "{}\u200b".format,
+    "a byte order mark inside": lambda text: f"{text[:3]}\ufeff{text[3:]}",
     "100 KB": lambda text: text + "x" * 100_000,
 }
 SWITCHES = ("AUTH_RATE_LIMIT_STORAGE", "AUTH_RATE_LIMITS_ENABLED")
@@ -219,7 +222,26 @@ MAY_BE_INTERNATIONAL = {
 }
 
 
-@pytest.mark.parametrize("letter", ["ü", "中", "\u202e"])
+def test_byte_that_is_not_utf8_is_refused_in_every_setting(load, clean):
+    lines = refused(load, {name: f"{value[:3]}\udcff{value[3:]}" for name, value in clean.items()})
+    assert set(clean) - lines.keys() == set()
+    line = "Has a byte that is not UTF-8. Remove that."
+    assert set(lines.values()) == {line}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\u200f\u05e9\u05dc\u05d5\u05dd\u200e",
+        "\U0001f469\u200d\U0001f680",
+    ],
+)
+def test_letters_that_join_others_stay_in_names(load, name):
+    assert load(AUTH_BRAND_NAME=name).brand_name == name
+
+
+@pytest.mark.parametrize("letter", ["ü", "中"])
 def test_what_goes_into_headers_is_ascii_or_warned_about(load, clean, letter):
     dirty = {name: f"{value[:3]}{letter}{value[3:]}" for name, value in clean.items()}
     taken = clean.keys() - refused(load, dirty).keys() - MAY_BE_INTERNATIONAL

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -20,6 +20,8 @@ _NOT_SET = "Environment variable not set."
 _NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
 # Without a default, such as ${NAME:-none}.
 _REFERENCE = re.compile(r"\$\{([^}:]+)\}")
+# What is meant as the name of a variable. Anything else may be a part of a secret.
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 # The least similarity of an unknown name and the setting that we suggest.
 _CLOSE = 0.85
 
@@ -54,8 +56,9 @@ def problems_of(env: Env) -> dict[str, str]:
     return {}
 
 
-def lost_references(path: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a line for each variable of `.env` that refers to one that is not set.
+def lost_references(path: Path, environment: Mapping[str, str], public: Collection[str]) -> tuple[str, ...]:
+    """Return a line for each variable of `.env` that refers to one that is not set. It quotes only values of
+    `public`.
 
     python-dotenv leaves that out, within quotes too, so that a password may lose a part.
     """
@@ -63,9 +66,11 @@ def lost_references(path: Path, environment: Mapping[str, str]) -> tuple[str, ..
     for name, text in dotenv_values(path, interpolate=False).items():
         for other in _REFERENCE.findall(text or ""):
             if other not in names and name not in environment:
+                is_open = _NAME.fullmatch(other) or (name in public and other.isprintable())
                 lines.append(
-                    f"{name}: Refers to ${{{other}}}, which is not set above it, so that this part is left"
-                    f" out. Set {other}, or give {name} in the environment, where nothing is replaced."
+                    f"{name}: Refers to ${{{other if is_open else '…'}}}, which is not set above it, so that"
+                    f" this part is left out. Set {other if is_open else 'that variable'}, or give {name} in"
+                    " the environment, where nothing is replaced."
                 )
         names.add(name)
     return tuple(lines)

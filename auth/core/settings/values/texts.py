@@ -9,6 +9,9 @@ MARK = "\ufeff"
 # Yields the texts in a value that are used as they stand.
 Texts = Callable[[str], Iterator[str]]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# What is copied from pages without being seen, and what reverses the letters behind it. Names may contain
+# those that join letters.
+_INVISIBLE = re.compile(r"[\xad\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 
 
 def whole(value: str) -> Iterator[str]:
@@ -45,11 +48,22 @@ def problem_of(text: str, *, is_header: bool = False) -> str | None:
         return "has quotes around it, which are part of the value here"
     if control := _CONTROL.search(text):
         return f"has a control character (U+{ord(control[0]):04X})"
+    if invisible := _INVISIBLE.search(text):
+        return f"has an invisible character (U+{ord(invisible[0]):04X})"
     if len(text) > _LONGEST:
         return f"has text beyond {_LONGEST} characters"
     if is_header and not text.isascii():
         return "is sent in a header, and has letters beyond ASCII"
     return None
+
+
+def is_utf8(value: str) -> bool:
+    """Whether a variable was UTF-8. Python has surrogates for other bytes, which nothing can be sent with."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_quoted(text: str) -> bool:
