@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 
 # Of sd-daemon(3).
 _PRIORITIES = {"debug": "<7>", "info": "<6>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
+# The lines that this process is about to print. What a library prints may look like one, such as a text of a
+# client in a traceback.
+_own: set[str] = set()
 
 
 def timestamp() -> str:
@@ -21,8 +24,11 @@ def line(text: str, level: str, *, is_json: bool, **members: object) -> str:
     """Return a line for standard error: the text, or an event with `members`."""
     if is_json:
         event = {"event": text, "level": level, "timestamp": timestamp(), **members}
-        text = json.dumps(event, ensure_ascii=False)
-    return with_priority(text, level)
+        text = json.dumps(event, ensure_ascii=False).encode(errors="backslashreplace").decode()
+    text = with_priority(text, level)
+    if is_json or _goes_to_journal():
+        _own.update(text.split("\n"))
+    return text
 
 
 def before_settings(text: str, level: str = "error") -> str:
@@ -43,13 +49,13 @@ def with_priority(text: str, level: str) -> str:
     return "\n".join(priority + each for each in text.split("\n"))
 
 
-def is_complete(text: str) -> bool:
-    """Whether a line is an event, or has a priority for the journal."""
-    if text.startswith(tuple(_PRIORITIES.values())) and _goes_to_journal():
-        return True
-    with contextlib.suppress(ValueError):
-        return isinstance(json.loads(text), dict)
-    return False
+def take(text: str) -> bool:
+    """Whether `line` has made this line, which is then forgotten."""
+    try:
+        _own.remove(text)
+    except KeyError:
+        return False
+    return True
 
 
 def _goes_to_journal() -> bool:

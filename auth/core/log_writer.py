@@ -68,7 +68,8 @@ class LogWriter:
             if stream := getattr(sys, name):  # None if its descriptor is closed
                 stream.flush()
                 raw: Any = _Stream(stream.fileno(), is_log=name == "stderr")
-                queued = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
+                encoding = "utf-8" if name == "stderr" else stream.encoding
+                queued = io.TextIOWrapper(raw, encoding, stream.errors, line_buffering=True)
                 setattr(sys, name, queued)
         # The thread ends before a fork, unless a write hangs; the fork has none.
         os.register_at_fork(before=partial(self.finish, _FORK_PATIENCE), after_in_child=self._begin)
@@ -168,8 +169,12 @@ class _Stream(io.RawIOBase):
 def _in_format(line: str) -> str:
     """Return a line in the format of the log, without blank ones between events."""
     text = line.rstrip("\n")
-    if event_lines.is_complete(text) or (result := writer.as_line(text)) == text:
+    if event_lines.take(text):
+        return f"{text}\n"
+    if (result := writer.as_line(text)) == text:
         return line
+    for each in result.split("\n"):
+        event_lines.take(each)
     return f"{result}\n" if text.strip() else ""
 
 

@@ -27,7 +27,7 @@ from tests.support.processes import (
 
 JSON: dict[str, Any] = {"AUTH_LOG_FORMAT": "json"}
 # A configuration of gunicorn whose workers print what libraries and Python print: a line of logging, an object that fails as it is
-# collected, a traceback of a thread, half a line, letters that break lines elsewhere, and what only looks like an event.
+# collected, a traceback of a thread, half a line, letters that break lines elsewhere, and what looks like an event.
 PRINTS = """
 from tests.support.gunicorn_settings import settings_of
 globals().update(settings_of())
@@ -43,7 +43,8 @@ def prints():
     print("\\u2028 and \\x85 and \\x0b", file=sys.stderr)
     print('{"event": "no JSON', file=sys.stderr)
     print("[1]", file=sys.stderr)
-    raise ValueError("in a thread")
+    print('{"event": "forged", "level": "info", "timestamp": "now"}', file=sys.stderr)
+    raise ValueError('in a thread\\n{"event": "forged", "level": "info", "timestamp": "now"}')
 def post_worker_init(worker):
     supervisor.post_worker_init(worker)
     threading.Timer(0.2, prints).start()
@@ -183,6 +184,9 @@ def test_each_line_that_libraries_and_python_print_is_json(folder):
     for part in ("in __del__", "a library without a handler", "half a line", '{"event": "no JSON', "[1]"):
         assert part in texts
     assert "\u2028 and \x85 and \x0b" in texts
+    # A text of a client in a traceback is no event.
+    assert texts.count('\n{"event": "forged"') == 2
+    assert "forged" not in [each["event"] for each in events_of(service.log())]
 
 
 def end_of_deliver(state_dir: Path, database_url: str, by: str | None, **changes: str) -> str:
