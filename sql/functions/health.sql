@@ -6,7 +6,7 @@ LANGUAGE sql SET work_mem = '64kB' SET temp_tablespaces = '' AS $$
 $$;
 
 -- Whether a row can be written, whatever may forbid it. Only the first call writes one. The next ones lock it, which
--- takes a transaction id and 60 bytes of WAL, and leaves no dead row. A locked table must not delay GET /health.
+-- takes a transaction id and 100 bytes of WAL, and leaves no dead row. A locked table must not delay GET /health.
 CREATE OR REPLACE FUNCTION write_a_row() RETURNS void
 LANGUAGE sql SET lock_timeout = '300ms' AS $$
   INSERT INTO last_done (task) VALUES ('health') ON CONFLICT (task) DO UPDATE SET at = excluded.at WHERE false

@@ -119,6 +119,8 @@ def _version(context: Context) -> Failure | None:
     except (UndefinedFunction, UndefinedTable):
         return None  # the check of the schema reports it
     except psycopg2.Error as error:
+        if error.pgcode is None:  # no answer
+            raise
         remedy = _REMEDIES_OF_WRITES.get(error.pgcode or "", "Mend in Postgres what that says.")
         return Failure(
             f"The database refuses writes, so sign-ins and changes fail: {error.diag.message_primary}.",

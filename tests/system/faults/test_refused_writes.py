@@ -176,6 +176,21 @@ def test_locked_table_of_the_check_does_not_delay_health_and_is_named(deployment
         assert_healthy(client)
 
 
+def test_doctor_says_that_a_write_takes_too_long(deployment):
+    sleeps = "CREATE FUNCTION sleeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END'"
+    trigger = "CREATE TRIGGER sleeps BEFORE INSERT ON last_done FOR EACH ROW EXECUTE FUNCTION sleeps()"
+    with served(deployment) as client:
+        with changed(deployment, sleeps, trigger, undo=("DROP FUNCTION sleeps CASCADE",)):
+            wait_until(lambda: client.get("/health").status_code == 503, 20)
+            _, results = results_of(settings_of(deployment))
+        result = results["database-version"]
+        problem = "The database is UTF8 and writable: "
+        # A busy machine may be the reason.
+        assert result["status"] in ("failed", "unknown")
+        assert result["text"].startswith((f"{problem}could not be checked, ", f"{problem}not checked: "))
+        assert_healthy(client)
+
+
 def test_health_is_well_again_after_its_backends_were_killed(deployment):
     kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'latchkey'"
     with served(deployment) as client:
