@@ -222,6 +222,50 @@ MAY_BE_INTERNATIONAL = {
 }
 
 
+QUOTED = "has quotes around it, which are part of the value here"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("text\n", "ends with a line break"),
+        ("text\r\n", "ends with a line break"),
+        ("\ntext", "has a space at its beginning or end"),
+        ("text\N{NO-BREAK SPACE}", "has a space at its beginning or end"),
+        ("\ufefftext", "begins with a byte order mark"),
+        ("te\ufeffxt", "has an invisible character (U+FEFF)"),
+        ("te\xadxt", "has an invisible character (U+00AD)"),
+        ("te\x00xt", "has a control character (U+0000)"),
+        ('"text"', QUOTED),
+        ("'text'", QUOTED),
+        ('"text', None),
+        ("'text\"", None),
+        ('"one" and "two"', None),
+        ("x" * 4096, None),
+        ("x" * 4097, "has text beyond 4096 characters"),
+        ("é", None),
+    ],
+)
+def test_problem_of_a_text_is_the_first_that_explains_it(text, problem):
+    assert texts.problem_of(text) == problem
+
+
+def test_text_of_a_header_is_ascii():
+    assert texts.problem_of("é", is_header=True) == "is sent in a header, and has letters beyond ASCII"
+    assert texts.problem_of("e", is_header=True) is None
+
+
+def test_quotes_around_a_whole_list_are_refused():
+    quoted = '"https://a.example.com,https://b.example.com"'
+    assert next(filter(None, map(texts.problem_of, texts.parts(quoted)))) == QUOTED
+
+
+@pytest.mark.parametrize("value", ['{"keys": []}', "[]", " [\n]\n"])
+def test_json_is_no_text_and_the_path_of_a_file_is(value):
+    assert list(texts.document(value)) == []
+    assert list(texts.document(f"/srv/{value}")) == [f"/srv/{value}"]
+
+
 def test_byte_that_is_not_utf8_is_refused_in_every_setting(load, clean):
     lines = refused(load, {name: f"{value[:3]}\udcff{value[3:]}" for name, value in clean.items()})
     assert set(clean) - lines.keys() == set()
