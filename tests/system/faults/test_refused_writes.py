@@ -191,6 +191,18 @@ def test_doctor_says_that_a_write_takes_too_long(deployment):
         assert_healthy(client)
 
 
+def test_statement_that_an_operator_ends_is_no_answer_and_another_code_is_told(deployment):
+    raises = "CREATE FUNCTION raises() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''a value'' USING ERRCODE = ''{}''; END'"
+    trigger = "CREATE TRIGGER raises BEFORE INSERT ON last_done FOR EACH ROW EXECUTE FUNCTION raises()"
+    undo = ("DROP FUNCTION raises CASCADE",)
+    with served(deployment) as client:
+        with changed(deployment, raises.format("57014"), trigger, undo=undo):
+            wait_until(lambda: all(client.get("/health").status_code == 503 for _ in range(8)), 30)
+        with changed(deployment, raises.format("ZZ001"), trigger, undo=undo):
+            assert_degraded(client, REFUSED.format("ZZ001"))
+        assert_healthy(client)
+
+
 def test_health_is_well_again_after_its_backends_were_killed(deployment):
     kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'latchkey'"
     with served(deployment) as client:
