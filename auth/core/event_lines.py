@@ -7,8 +7,14 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+# A pipe takes this much at once (pipe(7)), with a priority and the line's end. More could mix with lines of
+# other processes, and one that is killed could leave half of it.
+_MOST_BYTES = 4096 - len("<6>\n")
+_CUT = " [...] "
+_SHORT = 100  # bytes of a member that is not cut, however many there are
 # Of sd-daemon(3).
 _PRIORITIES = {"debug": "<7>", "info": "<6>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
 # The lines that this process is about to print. What a library prints may look like one, such as a text of a
@@ -23,11 +29,27 @@ def timestamp() -> str:
 def line(text: str, level: str, *, is_json: bool, **members: object) -> str:
     """Return a line for standard error: the text, or an event with `members`."""
     if is_json:
-        event = {"event": text, "level": level, "timestamp": timestamp(), **members}
-        text = json.dumps(event, ensure_ascii=False).encode(errors="backslashreplace").decode()
+        text = as_json({"event": text, "level": level, "timestamp": timestamp(), **members})
     text = with_priority(text, level)
     if is_json or _goes_to_journal():
         _own.update(text.split("\n"))
+    return text
+
+
+def as_json(event: Mapping[str, object]) -> str:
+    """Return an event as JSON in ASCII. If it is longer than a pipe takes at once, the longest members lose
+    their middle: a traceback keeps its begin and its end.
+    """
+    text = json.dumps(event, default=str)
+    while len(text) > _MOST_BYTES:
+        values = {name: json.dumps(value, default=str) for name, value in event.items()}
+        longest = max(values, key=lambda name: len(values[name]))
+        if len(values[longest]) < _SHORT:
+            break
+        value = str(event[longest])
+        kept = len(value) * 2 // 5  # on each side
+        event = {**event, longest: value[:kept] + _CUT + value[-kept:]}
+        text = json.dumps(event, default=str)
     return text
 
 

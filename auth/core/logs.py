@@ -1,7 +1,6 @@
 """The log: one event per line on standard error, as JSON or, on a terminal, as text."""
 
 import contextlib
-import json
 import logging
 import math
 import sys
@@ -76,8 +75,8 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, object]] = 
         )
     ]
     if is_json(settings):
-        encode = json.JSONEncoder(default=str).encode
-        processors += [structlog.processors.format_exc_info, lambda _logger, _method, event: encode(event)]
+        render = structlog.processors.format_exc_info
+        processors += [render, lambda _logger, _method, event: event_lines.as_json(event)]
     else:
         plain = structlog.dev.plain_traceback
         console = structlog.dev.ConsoleRenderer(
