@@ -33,9 +33,9 @@ _MOST_BYTES = 64 * 1024
 _STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
-@click.group("webhooks", short_help="List, enable and try out webhooks.")
+@click.group("webhooks", short_help="List, enable, disable and try out webhooks.")
 def command() -> None:
-    """List, enable and try out webhooks."""
+    """List, enable, disable and try out webhooks."""
 
 
 @command.command("list", short_help="List the webhooks and their state.")
