@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 # other processes, and one that is killed could leave half of it.
 _MOST_BYTES = 4096 - len("<6>\n")
 _CUT = " [...] "
-_SHORT = 100  # bytes of a member that is not cut, however many there are
+_SHORT = 100  # characters of a member that is not cut, however many there are
 # Of sd-daemon(3).
 _PRIORITIES = {"debug": "<7>", "info": "<6>", "warning": "<4>", "error": "<3>", "critical": "<2>"}
 # The lines that this process is about to print. What a library prints may look like one, such as a text of a
@@ -42,11 +42,10 @@ def as_json(event: Mapping[str, object]) -> str:
     """
     text = json.dumps(event, default=str)
     while len(text) > _MOST_BYTES:
-        values = {name: json.dumps(value, default=str) for name, value in event.items()}
-        longest = max(values, key=lambda name: len(values[name]))
-        if len(values[longest]) < _SHORT:
-            break
+        longest = max(event, key=lambda name: len(str(event[name])))
         value = str(event[longest])
+        if len(value) < _SHORT:
+            break
         kept = len(value) * 2 // 5  # on each side
         event = {**event, longest: value[:kept] + _CUT + value[-kept:]}
         text = json.dumps(event, default=str)

@@ -60,3 +60,9 @@ def test_all_long_members_of_a_line_are_cut_and_no_short_one():
 def test_line_of_many_short_members_is_whole():
     event = {f"member{number}": "x" * 50 for number in range(200)}
     assert json.loads(as_json(event)) == event
+
+
+def test_many_members_of_characters_that_json_writes_long_are_cut_to_short_ones():
+    event = json.loads(as_json({f"member{number}": "\U0001f600" * 400 for number in range(20)}))
+    assert len(event) == 20
+    assert {len(text) < 100 for text in event.values()} == {True}
