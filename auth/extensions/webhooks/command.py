@@ -65,9 +65,7 @@ def enable(webhook_id: str) -> None:
     Example: latchkey webhooks enable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     ask(f"Send events to {webhook_id}?")
-    with as_operator() as asked:
-        webhook, _secret = webhooks.change(asked, webhook_id, {"disabled": False})
-    click.echo(webhook if prints_json() else f"{webhook_id} is enabled.")
+    _change(webhook_id, disabled=False)
 
 
 @command.command("disable", short_help="Send a webhook no more events.")
@@ -81,9 +79,14 @@ def disable(webhook_id: str) -> None:
     Example: latchkey webhooks disable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     ask(f"Send no more events to {webhook_id}?")
+    _change(webhook_id, disabled=True)
+
+
+def _change(webhook_id: str, *, disabled: bool) -> None:
     with as_operator() as asked:
-        webhook, _secret = webhooks.change(asked, webhook_id, {"disabled": True})
-    click.echo(webhook if prints_json() else f"{webhook_id} is disabled.")
+        webhook, _secret = webhooks.change(asked, webhook_id, {"disabled": disabled})
+    state = "disabled" if disabled else "enabled"
+    click.echo(webhook if prints_json() else f"{webhook_id} is {state}.")
 
 
 @command.command("test", short_help="Send a test event, and print the response.")
