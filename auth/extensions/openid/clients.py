@@ -243,7 +243,7 @@ def _must_not_act() -> ApiError:
 
 
 def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queries.SelectClient") -> None:
-    """Refuse an administrative key that gives a client more of whom nobody asks.
+    """Refuse an administrative key that widens a client which need not ask users again.
 
     A client with `skip_consent` asks nobody. Users who have allowed another one trust its name when a new
     redirect URI asks again, and are not asked again for a new resource. A client that acts on its own asks
