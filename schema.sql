@@ -252,7 +252,8 @@ CREATE INDEX sessions_grant_id ON sessions (grant_id, created_at) WHERE grant_id
 CREATE INDEX sessions_provider_term ON sessions (provider_term) WHERE provider_term IS NOT NULL AND ended_at IS NULL;
 
 -- Second factors, and passkeys, which sign in on their own. Unverified ones expire, and a
--- user has at most ten. `secret` is encrypted; `last_step` is the newest time step whose code was used. The
+-- user has at most ten. A passkey is unverified from when a browser made it unasked until its first use. Only
+-- verified ones are factors. `secret` is encrypted; `last_step` is the newest time step whose code was used. The
 -- columns from credential_id on are WebAuthn's.
 CREATE TABLE factors (
   id              uuid PRIMARY KEY,
@@ -277,7 +278,7 @@ CREATE TABLE factors (
     CASE factor_type
       WHEN 'totp' THEN secret IS NOT NULL AND credential_id IS NULL
       WHEN 'webauthn' THEN secret IS NULL AND (verified_at IS NULL) = (credential_id IS NULL)
-      WHEN 'passkey' THEN secret IS NULL AND verified_at IS NOT NULL AND credential_id IS NOT NULL
+      WHEN 'passkey' THEN secret IS NULL AND credential_id IS NOT NULL
       ELSE false
     END
   ),
@@ -297,7 +298,7 @@ CREATE TABLE factor_challenges (
   session_id  uuid,
   factor_id   uuid REFERENCES factors ON DELETE CASCADE,
   purpose     text NOT NULL CONSTRAINT factor_challenges_purpose_check CHECK (
-                purpose IN ('totp', 'webauthn', 'passkey_registration', 'passkey_authentication')
+                purpose IN ('totp', 'webauthn', 'passkey_registration', 'passkey_upgrade', 'passkey_authentication')
               ),
   challenge   bytea,
   tries       integer NOT NULL DEFAULT 0,

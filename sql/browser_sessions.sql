@@ -55,11 +55,13 @@ UPDATE browser_sessions
 SELECT methods_of(s) AS methods, s.factor_id, s.provider_term FROM sessions AS s WHERE s.id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz) -> row
+-- `has_passkey` says that one can be asked for, so not of one that was not used yet.
 SELECT coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'),
                 '[]') AS apps,
        coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'webauthn'),
                 '[]') AS keys,
-       coalesce(bool_or(f.factor_type = 'passkey'), false) AS has_passkey,
+       coalesce(bool_or(f.factor_type = 'passkey' AND f.verified_at IS NOT NULL), false) AS has_passkey,
+       coalesce(bool_or(f.verified_at IS NULL), false) AS has_unused_passkey,
        (SELECT count(*)
           FROM recovery_codes AS c
          WHERE c.user_id = :user_id AND c.used_at IS NULL
@@ -69,4 +71,5 @@ SELECT coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE
  CROSS JOIN LATERAL (SELECT jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name,
                                                'created_at', iso_8601(f.verified_at),
                                                'last_used_at', iso_8601(f.last_used_at))) AS step (object)
- WHERE f.user_id = :user_id AND f.verified_at < coalesce(:added_before, 'infinity');
+ WHERE f.user_id = :user_id
+   AND (f.verified_at < coalesce(:added_before, 'infinity') OR f.verified_at IS NULL AND f.factor_type = 'passkey');

@@ -11,10 +11,11 @@ SELECT u.user_metadata::jsonb, u.app_metadata::jsonb,
          WHERE i.user_id = u.id) AS identities,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'id', f.id, 'type', f.factor_type, 'name', f.friendly_name,
-                 'last_used_at', iso_8601(f.last_used_at), 'added_at', iso_8601(f.verified_at)
-               ) ORDER BY f.verified_at, f.id), '[]')
+                 'last_used_at', iso_8601(f.last_used_at),
+                 'added_at', iso_8601(coalesce(f.verified_at, f.created_at)), 'is_verified', f.verified_at IS NOT NULL
+               ) ORDER BY coalesce(f.verified_at, f.created_at), f.id), '[]')
           FROM factors AS f
-         WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors
+         WHERE f.user_id = u.id AND (f.verified_at IS NOT NULL OR f.factor_type = 'passkey')) AS factors
   FROM users AS u
  WHERE u.id = :id;
 
@@ -59,6 +60,7 @@ SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_me
            AND t.purpose <> 'undo') AS links,
        (SELECT count(*) FROM identities AS i WHERE i.user_id = u.id) AS identities,
        (SELECT count(*) FROM api_keys AS k WHERE k.user_id = u.id) AS api_keys,
-       (SELECT count(*) FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors
+       (SELECT count(*) FROM factors AS f
+         WHERE f.user_id = u.id AND (f.verified_at IS NOT NULL OR f.factor_type = 'passkey')) AS factors
   FROM users AS u
  WHERE u.id = :id;

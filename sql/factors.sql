@@ -21,7 +21,7 @@ WITH replaced AS (
   DELETE FROM factors
    WHERE id = ANY (ARRAY(SELECT id
                            FROM factors
-                          WHERE user_id = :user_id AND verified_at IS NULL
+                          WHERE user_id = :user_id AND verified_at IS NULL AND factor_type <> 'passkey'
                           ORDER BY created_at DESC
                          OFFSET :most_unverified_factors - 1))
 )
@@ -78,9 +78,9 @@ UPDATE factors
 -- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
 --                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean,
 --                       by_key boolean, acted_at timestamptz)
--- The first factor of a user removes factors that others may have begun to enrol, and ends other sessions.
+-- Removes factors that others may have begun to enrol. A passkey that was not used yet stays: it was told.
 WITH others AS (
-  DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
+  DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL AND factor_type <> 'passkey'
 ), first AS (
   UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
 )
@@ -104,10 +104,11 @@ SELECT id, user_id, factor_type, friendly_name
   FROM factors
  WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
--- name: list_verified_factors(user_id uuid) -> rows
+-- name: list_factors_and_passkeys(user_id uuid) -> rows
+-- The verified factors, and all passkeys: the first use would verify one.
 SELECT id, factor_type
   FROM factors
- WHERE user_id = :user_id AND verified_at IS NOT NULL
+ WHERE user_id = :user_id AND (verified_at IS NOT NULL OR factor_type = 'passkey')
  ORDER BY verified_at, id;
 
 -- name: remove_factors(user_id uuid, ids text[], verified_before timestamptz, kept_until timestamptz)

@@ -87,7 +87,8 @@ DELETE FROM factor_challenges
 WITH expired AS MATERIALIZED (
   SELECT f.id, f.user_id
     FROM factors AS f
-   WHERE f.verified_at IS NULL AND f.created_at <= now() - make_interval(secs => :enrolment_lifetime)
+   WHERE f.verified_at IS NULL AND f.factor_type <> 'passkey'
+     AND f.created_at <= now() - make_interval(secs => :enrolment_lifetime)
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM expired))
@@ -97,6 +98,25 @@ DELETE FROM factors AS f
  USING expired
   JOIN locked ON locked.id = expired.user_id
  WHERE f.id = expired.id AND f.verified_at IS NULL;
+
+-- name: delete_unused_passkeys(batch integer, unused_passkey_lifetime integer, origin jsonb)
+-- Deletes the passkeys that a browser made unasked, and nobody has used since. Locks the users first, too.
+WITH expired AS MATERIALIZED (
+  SELECT f.id, f.user_id
+    FROM factors AS f
+   WHERE f.verified_at IS NULL AND f.factor_type = 'passkey'
+     AND f.created_at <= now() - make_interval(secs => :unused_passkey_lifetime)
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u.id, u.email FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM expired))
+     FOR UPDATE OF u SKIP LOCKED
+)
+DELETE FROM factors AS f
+ USING expired
+  JOIN locked ON locked.id = expired.user_id
+ WHERE f.id = expired.id AND f.verified_at IS NULL
+RETURNING record_acts_at(now(), :origin, f.user_id, locked.email, '{passkey_removed}', '{user.updated}',
+                         jsonb_build_object('old_passkey', f.friendly_name, 'because', 'passkey_unused'));
 
 -- name: delete_expired_id_tokens(batch integer)
 -- After an hour the id_token is refused as expired, so its hash is no longer needed.

@@ -503,6 +503,7 @@ class SelectSecondSteps(NamedTuple):
     apps: Any
     keys: Any
     has_passkey: bool
+    has_unused_passkey: bool
     recovery_codes: int
 
 def select_second_steps(on: Runner, /, *, user_id: str | None, added_before: datetime | str | None) -> SelectSecondSteps: ...
@@ -971,11 +972,11 @@ class ListFactorsById(NamedTuple):
 
 def list_factors_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListFactorsById]: ...
 
-class ListVerifiedFactors(NamedTuple):
+class ListFactorsAndPasskeys(NamedTuple):
     id: str
     factor_type: str
 
-def list_verified_factors(on: Runner, /, *, user_id: str | None) -> list[ListVerifiedFactors]: ...
+def list_factors_and_passkeys(on: Runner, /, *, user_id: str | None) -> list[ListFactorsAndPasskeys]: ...
 
 def remove_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, verified_before: datetime | str | None, kept_until: datetime | str | None) -> int: ...
 
@@ -1256,6 +1257,8 @@ def delete_expired_api_keys(on: Runner, /, *, batch: int | None) -> int: ...
 def delete_expired_factor_challenges(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_unverified_factors(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_unused_passkeys(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_expired_id_tokens(on: Runner, /, *, batch: int | None) -> int: ...
 
@@ -2555,9 +2558,10 @@ def write_challenge(on: Runner, /, *, user_id: str | None, session_id: str | Non
 
 class SpendChallenge(NamedTuple):
     challenge: memoryview
+    purpose: str
     is_live: bool
 
-def spend_challenge(on: Runner, /, *, challenge_id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None, purpose: str | None) -> SpendChallenge | None: ...
+def spend_challenge(on: Runner, /, *, challenge_id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None, purposes: Sequence[str | None] | None) -> SpendChallenge | None: ...
 
 def void_challenges(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -2569,12 +2573,18 @@ class ListCredentials(NamedTuple):
 
 def list_credentials(on: Runner, /, *, user_id: str | None) -> list[ListCredentials]: ...
 
+class ListAcceptedCredentials(NamedTuple):
+    id: str
+    credential_id: memoryview
+
+def list_accepted_credentials(on: Runner, /, *, user_id: str | None) -> list[ListAcceptedCredentials]: ...
+
 class SelectCredential(NamedTuple):
     id: str
     user_id: str
     public_key: memoryview
     friendly_name: str
-    verified_at: datetime
+    verified_at: datetime | None
     is_by_key: bool
 
 def select_credential(on: Runner, /, *, credential_id: bytes | memoryview | None, factor_type: str | None) -> SelectCredential | None: ...
@@ -2593,6 +2603,14 @@ class WritePasskey(NamedTuple):
 
 def write_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None, by_key: bool | None) -> WritePasskey: ...
 
+class WriteUnusedPasskey(NamedTuple):
+    id: str
+    object: str
+
+def write_unused_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None, by_key: bool | None) -> WriteUnusedPasskey: ...
+
+def verify_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> int: ...
+
 def record_first_passkey(on: Runner, /, *, session_id: str | None, passkey_id: str | None) -> int: ...
 
 class ListPasskeys(NamedTuple):
@@ -2603,6 +2621,7 @@ def list_passkeys(on: Runner, /, *, user_id: str | None) -> ListPasskeys: ...
 class SelectPasskey(NamedTuple):
     id: str
     friendly_name: str
+    is_verified: bool
 
 def select_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> SelectPasskey | None: ...
 
@@ -3108,6 +3127,7 @@ class ListAdditions(NamedTuple):
     type: str
     label: str
     added_at: datetime
+    is_unused: bool
     now: datetime
 
 def list_additions(on: Runner, /, *, user_id: str | None) -> list[ListAdditions]: ...

@@ -74,7 +74,8 @@ SELECT u.id, u.email, u.phone, u.role, u.made_by, is_anonymous(u) AS is_anonymou
                                   ORDER BY verified_at), '{}')
           FROM factors
          WHERE user_id = u.id AND verified_at IS NOT NULL) AS factors,
-       EXISTS (SELECT FROM factors WHERE user_id = u.id AND factor_type = 'passkey') AS has_passkey,
+       EXISTS (SELECT FROM factors WHERE user_id = u.id AND factor_type = 'passkey' AND verified_at IS NOT NULL)
+         AS has_passkey,
        (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS recovery_codes,
        iso_8601(u.created_at) AS created_at, iso_8601(u.email_confirmed_at) AS email_confirmed_at,
        iso_8601(u.phone_confirmed_at) AS phone_confirmed_at, iso_8601(u.last_sign_in_at) AS last_sign_in_at,

@@ -1,25 +1,26 @@
 -- name: list_additions(user_id uuid) -> rows
 -- The user's additions, with grants to applications and API keys, which work without a session of the user.
 -- Everything that a thief may add belongs in this list; auth/rules says what is recent. What the user was created with
--- does not count; an OAuth sign-up writes the email a microsecond later.
-SELECT added.id::text, added.type, added.label, added.added_at, clock_timestamp() AS now
+-- does not count; an OAuth sign-up writes the email a microsecond later. A passkey that was not used yet is added again by
+-- its first use.
+SELECT added.id::text, added.type, added.label, added.added_at, added.is_unused, clock_timestamp() AS now
   FROM (
-    SELECT i.id, way.type, way.label, way.added_at
+    SELECT i.id, way.type, way.label, way.added_at, false AS is_unused
       FROM identities AS i
       JOIN users AS u ON u.id = i.user_id
      CROSS JOIN LATERAL way_of(i) AS way
      WHERE i.user_id = :user_id AND way.added_at > u.created_at + interval '1 microsecond'
      UNION ALL
-    SELECT f.id, f.factor_type, f.friendly_name, f.verified_at
+    SELECT f.id, f.factor_type, f.friendly_name, coalesce(f.verified_at, f.created_at), f.verified_at IS NULL
       FROM factors AS f
-     WHERE f.user_id = :user_id AND f.verified_at IS NOT NULL
+     WHERE f.user_id = :user_id AND (f.verified_at IS NOT NULL OR f.factor_type = 'passkey')
      UNION ALL
-    SELECT o.id, 'grant', c.name, o.granted_at
+    SELECT o.id, 'grant', c.name, o.granted_at, false
       FROM oauth_grants AS o
       JOIN oauth_clients AS c ON c.id = o.client_id
      WHERE o.user_id = :user_id
      UNION ALL
-    SELECT k.id, 'api_key', k.name, k.created_at FROM api_keys AS k WHERE k.user_id = :user_id
+    SELECT k.id, 'api_key', k.name, k.created_at, false FROM api_keys AS k WHERE k.user_id = :user_id
   ) AS added
  ORDER BY added.added_at, added.id;
 
@@ -65,7 +66,8 @@ UPDATE users AS u
 
 -- name: select_ways_to_sign_in(user_id uuid) -> row
 SELECT ARRAY(SELECT provider FROM identities WHERE user_id = :user_id) AS providers,
-       EXISTS (SELECT FROM factors WHERE user_id = :user_id AND factor_type = 'passkey') AS has_passkey;
+       EXISTS (SELECT FROM factors WHERE user_id = :user_id AND factor_type = 'passkey' AND verified_at IS NOT NULL)
+         AS has_passkey;
 
 -- name: list_all_ways_to_sign_in(user_id uuid) -> rows (label?, added_at?)
 -- Lists the steps of a sign-in, too. A password from before 0.7.1 has no age.

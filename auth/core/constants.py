@@ -34,6 +34,8 @@ MOST_CHALLENGES = 5
 CHALLENGE_LIFETIME = 5 * MINUTE
 # Factors that are not verified.
 ENROLMENT_LIFETIME = 5 * MINUTE
+# Of a passkey that a browser made unasked.
+UNUSED_PASSKEY_LIFETIME = 30 * DAY
 MOST_UNVERIFIED_FACTORS = 10
 
 MOST_API_KEYS = 20

@@ -40,6 +40,7 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_expired_api_keys,
     queries.delete_expired_factor_challenges,
     queries.delete_unverified_factors,
+    queries.delete_unused_passkeys,
     queries.delete_old_sessions,
     queries.delete_expired_sessions,
     queries.finish_stale_events,

@@ -68,6 +68,7 @@ _SAMPLE = {
     "domain": "acme.example",
     "remaining": 9,
     "replaced": True,
+    "how": "by_browser",
     "lacks_step": True,
     "added": ["passkey", "password"],
     "sign_in": "joins",
@@ -88,7 +89,7 @@ _FORMATS: dict[str, Callable[[Any], object]] = {
 }
 _UNFORMATTED = (
     "inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times",
-    "added", "sign_in", "by_mailbox_alone", "may_disconnect", "may_rejoin",
+    "added", "sign_in", "by_mailbox_alone", "may_disconnect", "may_rejoin", "how",
 )  # fmt: skip
 _SLUG = re.compile("[a-z0-9-]{1,63}")
 _OPTIONS: dict[str, Any] = {

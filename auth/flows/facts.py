@@ -80,6 +80,7 @@ def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:
             id=row.id,
             kind="factor" if row.type in ("totp", "webauthn") else cast(Kind, row.type),
             added_at=row.added_at,
+            is_unused=row.is_unused,
         )
         for row in rows
     ]

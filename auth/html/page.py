@@ -169,12 +169,13 @@ def root() -> str:
     return "../" * (request.path.count("/") - 1)
 
 
-def redirect_to_own(path: str, done: str = "", error_code: str = "") -> Response:
+def redirect_to_own(path: str, done: str = "", error_code: str = "", removed: str = "") -> Response:
     """Redirect to a path of this service, without its leading slash.
 
-    The page shows the message `done`, or the error.
+    The page shows the message `done`, or the error. The browser forgets the passkey of the id `removed`.
     """
-    result = {name: value for name, value in {"done": done, "error_code": error_code}.items() if value}
+    values = {"done": done, "error_code": error_code, "removed": removed}
+    result = {name: value for name, value in values.items() if value}
     path = with_query(path, forms.signed_query(**result)) if result else path
     return redirect(f"{root()}{path}" or "./")
 

@@ -59,6 +59,7 @@ _TEXTS_BY_KEY = {
     "factor.over_request_rate_limit": "factor_rate_limit",
     "mfa_recovery_codes_locked": "factor_rate_limit",
     "device.otp_expired": "user_code_invalid",
+    "unknown.webauthn_verification_failed": "passkey_unknown",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
     "cookie.oauth_authorization_not_found": "oauth_no_cookie",
@@ -104,6 +105,8 @@ class Problem:
     status: int
     headers: Mapping[str, str]
     error_code: str
+    # Of the error, with its context.
+    key: str = ""
     # The developer reads this while AUTH_BASE_URL is this machine.
     reason: str | None = None
 
@@ -225,7 +228,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         message = error.msg
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
-    return Problem(message, field, status, error.headers, error.error_code)
+    return Problem(message, field, status, error.headers, error.error_code, error.key)
 
 
 def code(value: str) -> Markup:

@@ -12,25 +12,32 @@ from flask import Response, request
 
 from auth.core.net.redirects import is_web, origin, with_answer, with_fragment, with_query
 from auth.core.text.names import PREFIX
+from auth.flows import facts
 from auth.flows.messages.outgoing import own_url
+from auth.flows.passkeys import assertions
 from auth.flows.sessions import token_response
 from auth.flows.sessions.ending import sign_out
 from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome
 from auth.flows.sign_in import sites
 from auth.html import browser_sessions, form_schemas, forms
-from auth.web import Level, cookies, g
+from auth.rules.factors import is_offered
+from auth.rules.policy import on_pages
+from auth.web import Level, callers, cookies, g
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import allowed_redirect, check
+from sql import queries
 
 # A cookie with the last sign-in method of this browser: `password`, `code`, `passkey` or a provider's name.
 LAST_USED = "latchkey_last_used"
 # The page that moves a user to the sign-in of a company. A flow that it began returns to it with an error,
 # or goes on to its destination.
 COMPANY = "account/company"
+# The page that offers a passkey after a sign-in.
+OFFER = "account/passkeys/offer"
 # A message for the page for a new password, and the member of an outcome that it is about.
 PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
 _YEAR = 365 * 86_400
@@ -117,7 +124,9 @@ def redirect_signed_in(
         elif outcome.purpose == "invite" and is_password_page(target):
             target = destination_of(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
-        return redirect_with_cookie(target, session, way=way, done=done)
+        # The users of a customer's provider sign in there.
+        may_offer = way is not None and not way.startswith(PREFIX)
+        return redirect_with_cookie(target, session, way=way, done=done, may_offer=may_offer)
     members = token_response.tokens(latchkey, session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
@@ -239,11 +248,17 @@ def is_expected(destination: Destination) -> bool:
 
 
 def redirect_with_cookie(
-    target: str, session: IssuedSession, *, way: str | None = None, done: str | None = None
+    target: str,
+    session: IssuedSession,
+    *,
+    way: str | None = None,
+    done: str | None = None,
+    may_offer: bool = False,
 ) -> Response:
     """Sign the browser in, and redirect it to a page of ours, which shows the message `done`.
 
-    From /sign-in, and from the page of a company after a move, it goes on to its destination.
+    From /sign-in, and from the page of a company after a move, it goes on to its destination, or first to the
+    offer of a passkey after a sign-in that `may_offer` one.
     """
     if browser_sessions.resume():
         with suppress(ApiError):  # it has ended meanwhile
@@ -252,13 +267,33 @@ def redirect_with_cookie(
     if done:
         target = with_query(target, forms.signed_query(done=done))
     has_moved = way is not None and way.startswith(PREFIX) and is_page(target, COMPANY)
-    if is_page(target, "sign-in") or has_moved:
+    if may_offer and is_page(target, "sign-in") and leads_to_offer(destination_of(target)):
+        response = redirect(destination_of(target).own_url(OFFER))
+    elif is_page(target, "sign-in") or has_moved:
         response = redirect_after_sign_in(destination_of(target), done="company" if has_moved else None)
     else:
         response = redirect(target)
     if way:
         cookies.set_cookie(response, LAST_USED, way, max_age=_YEAR)
     return response
+
+
+def leads_to_offer(to: Destination) -> bool:
+    """Whether a sign-in leads to the offer of a passkey: not on the way to another question of ours."""
+    return latchkey.settings.passkey_offer != "off" and not to.next and offers_passkey()
+
+
+def offers_passkey() -> bool:
+    """Whether to offer a passkey to the caller, who has just signed in: once in a browser."""
+    if not latchkey.settings.offers_passkeys or cookies.read(cookies.OFFERED):
+        return False
+    person = callers.select(latchkey.db, g.caller)
+    session = person and facts.own_session_of(person)
+    if person is None or session is None:
+        return False
+    rows = queries.list_credentials(latchkey.db, user_id=person.id)
+    has_passkey = any(row.factor_type == assertions.PASSKEY for row in rows)
+    return is_offered(person, session, on_pages(latchkey.policy), has_passkey=has_passkey)
 
 
 def is_page(target: str, path: str) -> bool:

@@ -46,8 +46,8 @@ _RECOVERY_AGE = timedelta(minutes=10)
 class Change:
     """`added_at` is when what a removal removes was added.
 
-    None for other changes, for what the user was created with, and for a factor that is not verified. `kind`
-    is None for the removal of what the user does not have.
+    None for other changes, for what the user was created with, and for a factor whose enrolment has not
+    finished. `kind` is None for the removal of what the user does not have.
     """
 
     verb: Verb
@@ -62,6 +62,8 @@ class Addition:
     id: str
     kind: Kind
     added_at: datetime
+    # A passkey that a browser made unasked (rule 51). Its first use adds it again.
+    is_unused: bool = False
 
 
 def changes_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterable[Addition]) -> list[Change]:
@@ -76,7 +78,7 @@ def changes_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterabl
 
 def is_recent(addition: Addition, now: datetime) -> bool:
     """Whether a thief may have made an addition, which the user can take back."""
-    return addition.added_at >= now - RECENT_AGE
+    return addition.is_unused or addition.added_at >= now - RECENT_AGE
 
 
 def refusal_of_changes(

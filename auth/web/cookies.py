@@ -13,6 +13,9 @@ KNOWN = "latchkey_known"
 # Binds links and codes to the browser that asked for them.
 WAITING = "latchkey_waiting"
 
+# Whether this browser's user has answered the offer of a passkey.
+OFFERED = "latchkey_offered"
+
 
 def browser_secret(name: str) -> str:
     """Return the browser's cookie, or a new value. Tabs share it."""

@@ -10,7 +10,8 @@ from tests.support.extensions import EXTENSIONS_OFF
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
-# Settings of all tests: the cheapest hashes, no limits, and no delivery except to the mailbox.
+# Settings of all tests: the cheapest hashes, no limits, no delivery except to the mailbox, and no page between a
+# sign-in and its destination.
 ENVIRONMENT = {
     "AUTH_BASE_URL": BASE_URL,
     "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
@@ -18,6 +19,7 @@ ENVIRONMENT = {
     "AUTH_DELIVER": "false",
     "AUTH_LOG_FORMAT": "json",
     "AUTH_LOG_LEVEL": "info",
+    "AUTH_PASSKEY_OFFER": "off",
     "AUTH_RATE_LIMITS_ENABLED": "false",
 }
 # Moves the clock of all programs: tests/support/shifted_clock.c.

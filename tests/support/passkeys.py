@@ -40,3 +40,20 @@ def sign_in_response(client: Any, authenticator: Authenticator, **changes: Any) 
 
 def sign_in(client: Any, authenticator: Authenticator, **changes: Any) -> Session:
     return session_of(client, sign_in_response(client, authenticator, **changes))
+
+
+def begin_unasked(session: Any) -> dict[str, Any]:
+    """Return the challenge and options with which a browser may make a passkey by itself."""
+    response = session.post("/passkeys/registration/options", json={"mediation": "conditional"})
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+def make_unasked(session: Any, **attributes: Any) -> tuple[Authenticator, dict[str, Any]]:
+    """Have the browser make a passkey by itself, and return it with its authenticator: nobody was present."""
+    authenticator, begun = Authenticator(**attributes), begin_unasked(session)
+    credential = authenticator.create(begun["options"], is_present=False, is_verified=False)
+    body = {"challenge_id": begun["challenge_id"], "credential": credential}
+    response = session.post("/passkeys/registration/verify", json=body)
+    assert response.status_code == 200, response.text
+    return authenticator, response.json

@@ -1,7 +1,8 @@
 """WebAuthn with py_webauthn: options for browsers, and the verification of their responses.
 
 A security key, which is a second factor, proves that the user is present; a passkey also verifies the user,
-by a PIN or biometrics.
+by a PIN or biometrics. Nobody is present when a browser makes a passkey unasked: the first use verifies the
+user.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,7 @@ NOBODYS_KEY = bytes.fromhex(
     "2258204fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
 )
 _ALGORITHMS = [Algorithm.ECDSA_SHA_256, Algorithm.EDDSA, Algorithm.RSASSA_PKCS1_v1_5_SHA_256]
+HANDLE_BYTES = 16  # of a user: the UUID
 MOST_ID_BYTES = 1023  # WebAuthn, section 4, "Credential ID"
 # OpenSSL takes milliseconds to verify a signature by a larger key.
 _RSA_BITS = range(2048, 4097)
@@ -108,9 +110,18 @@ class RelyingParty:
         self._name = urlsplit(settings.site_url).hostname or self.id
 
     def creation_options(
-        self, user_id: str, user_name: str, excluded: Sequence[Credential], *, is_passkey: bool
+        self,
+        user_id: str,
+        user_name: str,
+        excluded: Sequence[Credential],
+        *,
+        is_passkey: bool,
+        is_unasked: bool = False,
     ) -> tuple[bytes, dict[str, Any]]:
-        """Return a challenge and its options. `excluded` are rows of the user's credentials."""
+        """Return a challenge and its options. `excluded` are rows of the user's credentials.
+
+        `is_unasked` if the browser may make a passkey by itself.
+        """
         resident_key = ResidentKeyRequirement.REQUIRED if is_passkey else ResidentKeyRequirement.DISCOURAGED
         options = generate_registration_options(
             rp_id=self.id,
@@ -119,7 +130,9 @@ class RelyingParty:
             user_name=user_name,
             timeout=constants.CHALLENGE_LIFETIME * 1000,
             authenticator_selection=AuthenticatorSelectionCriteria(
-                resident_key=resident_key, user_verification=_verification(is_passkey)
+                resident_key=resident_key,
+                # Browsers refuse conditional mediation with a required verification.
+                user_verification=_verification(is_passkey and not is_unasked),
             ),
             exclude_credentials=[_descriptor(row) for row in excluded],
             supported_pub_key_algs=_ALGORITHMS,
@@ -139,7 +152,12 @@ class RelyingParty:
         return options.challenge, options_to_json_dict(options)
 
     def verify_creation(
-        self, response: Mapping[str, object], challenge: bytes, *, is_passkey: bool
+        self,
+        response: Mapping[str, object],
+        challenge: bytes,
+        *,
+        is_passkey: bool,
+        is_unasked: bool = False,
     ) -> NewCredential:
         """Verify a response to creation options, and return its columns. Raises `InvalidResponse`."""
         credential = _checked(lambda: parse_registration_credential_json(dict(response)))
@@ -149,7 +167,8 @@ class RelyingParty:
                 expected_challenge=challenge,
                 expected_rp_id=self.id,
                 expected_origin=self.origins,
-                require_user_verification=is_passkey,
+                require_user_presence=not is_unasked,
+                require_user_verification=is_passkey and not is_unasked,
                 supported_pub_key_algs=_ALGORITHMS,
             )
         )

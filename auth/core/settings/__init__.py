@@ -76,6 +76,7 @@ class Settings:
     anonymous_enabled: bool = kinds.flag(False)
     manual_linking: bool = kinds.flag(True)
     passkeys_enabled: bool = kinds.flag(True)
+    passkey_offer: str = kinds.choice("auto", "off", "button", "auto")
     webauthn_rp_id: str = kinds.text("", relying_party.rp_id)
     webauthn_origins: tuple[str, ...] = kinds.list_of(
         (), relying_party.origin, may_be_empty=False, each=urls.origin

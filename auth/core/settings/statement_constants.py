@@ -15,6 +15,7 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "give_up": constants.GIVE_UP,
         "challenge_tries": constants.TRIES,
         "enrolment_lifetime": constants.ENROLMENT_LIFETIME,
+        "unused_passkey_lifetime": constants.UNUSED_PASSKEY_LIFETIME,
         "most_challenges": constants.MOST_CHALLENGES,
         "most_unverified_factors": constants.MOST_UNVERIFIED_FACTORS,
         "heartbeat_limit": constants.HEARTBEAT_LIMIT,

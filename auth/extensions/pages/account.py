@@ -10,7 +10,7 @@ from auth.core.text import names, user_agents
 from auth.core.text.names import PREFIX
 from auth.extensions.pages.confirm import require_proof
 from auth.extensions.pages.factors import own_ways, steps_of
-from auth.extensions.pages.passkeys import own_passkeys
+from auth.extensions.pages.passkeys import own_passkeys, signals
 from auth.extensions.pages.profile import own_user
 from auth.flows.account import api_keys, grants, identities, removal
 from auth.flows.account.changes import delete_caller
@@ -81,6 +81,8 @@ def show_account() -> Response:
         notice=text("done", done, **addresses) if has_text("done", done) else None,
         problem=problem_of_redirect(),
         steps=[_step(each) for each in steps_of(ways)],
+        has_steps=bool(ways.apps or ways.keys or ways.has_passkey),
+        signals=signals(person),
         recovery_codes=ways.recovery_codes,
         changes=len(removal.list_recent(asked.db, person.id)),
     )

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from auth.core.factors.recovery_codes import grouped
 from auth.core.net.redirects import with_query
-from auth.extensions.pages.passkeys import effects_of_factor, own_passkeys
+from auth.extensions.pages.passkeys import own_passkeys
 from auth.flows.account import removal
 from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import assertions
@@ -220,6 +220,15 @@ def _new_codes(notice: str | None = "recovery_codes_created") -> Response:
     return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))
 
 
+def effects_of_factor() -> dict[str, Any]:
+    """Return whether a factor would be the first that sign-ins ask the caller for, which ends other access,
+    and whether API keys end.
+    """
+    caller = {"user_id": guard.caller_id()}
+    is_first = queries.count_verified_factors(latchkey.db, **caller).enrolled == 0
+    return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}
+
+
 def own_ways() -> "queries.SelectSecondSteps":
     return queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
 
@@ -230,7 +239,7 @@ def own_steps() -> list[dict[str, Any]]:
 
 def steps_of(ways: "queries.SelectSecondSteps") -> list[dict[str, Any]]:
     """Return the caller's factors and passkeys, each with its type."""
-    passkeys = own_passkeys() if ways.has_passkey else []
+    passkeys = own_passkeys() if ways.has_passkey or ways.has_unused_passkey else []
     rows = {"totp": ways.apps, "webauthn": ways.keys, "passkey": passkeys}
     return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
 

@@ -42,7 +42,7 @@ class _Removal(NamedTuple):
     """What the page shows: the `name` of the object, and what `follows`.
 
     `change` is what the session must be allowed to do. The page `back` comes next, and shows the message
-    `done`.
+    `done`. It has the browser forget the passkey or key of the id `forgets`.
     """
 
     name: str
@@ -51,12 +51,14 @@ class _Removal(NamedTuple):
     run: Callable[[], Any]
     back: str
     done: str
+    forgets: str = ""
 
 
 def _step(asked: Asked, id: str) -> _Removal:
     steps = own_steps()
     step = found(next((each for each in steps if each["id"] == id), None), "not_found")
-    is_last, type = len(steps) == 1, step["type"]
+    factor_ids = [each["id"] for each in steps if each.get("status") != "unverified"]
+    is_last, type = factor_ids == [id], step["type"]
     if type == "passkey":
         change, run = remove("passkey", id), partial(passkeys.remove, asked, id, {})
     else:
@@ -66,7 +68,7 @@ def _step(asked: Asked, id: str) -> _Removal:
         has_codes = recovery_codes.status(asked).remaining > 0
         text_names += ["last_factor_with_codes" if has_codes else "last_factor"]
     name, texts = name_of(type, step["friendly_name"]), (text("removal", key) for key in text_names)
-    return _Removal(name, sentences(*texts), change, run, "account#security", _MESSAGES[type])
+    return _Removal(name, sentences(*texts), change, run, "account#security", _MESSAGES[type], id)
 
 
 def _identity(asked: Asked, id: str) -> _Removal:
@@ -157,4 +159,4 @@ def show_removal(problem: Problem | None = None) -> Response:
 def submit_removal() -> Response:
     removal = _requested_removal()
     removal.run()
-    return redirect_to_own(removal.back, removal.done)
+    return redirect_to_own(removal.back, removal.done, removed=removal.forgets)

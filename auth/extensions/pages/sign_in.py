@@ -63,7 +63,8 @@ def show_sign_in() -> Response:
     return form_page("continue.html", "sign-in", problem=problem_of_redirect(), user=session)
 
 
-def sign_in_page(problem: Problem | None = None) -> Response:
+def sign_in_page(problem: Problem | None = None, unknown: str | None = None) -> Response:
+    """Show the page. The browser forgets an `unknown` passkey, whose id this is."""
     is_old = problem is not None and problem.error_code == "insufficient_permissions"
     if is_old and (session := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
@@ -75,6 +76,8 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     why = (why_ended() if error_code in ("", _ENDED) else None) or problem_of_redirect()
     shown_problem = problem or (None if conflict else why)
     shown = {"conflict": conflict, "problem": shown_problem, "sign_up": _path("sign-up", way)}
+    signals = {"signalUnknownCredential": {"rpId": latchkey.relying_party.id, "credentialId": unknown}}
+    shown["signals"] = signals if unknown else {}
     return _page_with_providers("sign_in.html", "sign-in", way=way, **shown)
 
 
@@ -107,7 +110,7 @@ def submit_sign_in() -> Response:
             return begin_sign_in(customers_provider, destination().own_url("sign-in"), status=303)
         credentials |= read_form(form_schemas.PasswordForm)
     session = sign_in_with_password(current_asked(), credentials, hook=None)
-    return redirect_with_cookie(destination().own_url("sign-in"), session, way="password")
+    return redirect_with_cookie(destination().own_url("sign-in"), session, way="password", may_offer=True)
 
 
 @blueprint.post("/sign-in/code")

@@ -141,7 +141,9 @@ def submit_code(path: str) -> Response:
     done = done_of(outcome)
     to, page_after = _onward("forgot-password" if done else path)
     session = found(outcome.session, "unexpected_failure")
-    return redirect_with_cookie(to.own_url(page_after), session, way=way, done=done)
+    # Who has just signed up has answered enough.
+    may_offer = path == "sign-in"
+    return redirect_with_cookie(to.own_url(page_after), session, way=way, done=done, may_offer=may_offer)
 
 
 def _tells_old_page(view: View) -> View:

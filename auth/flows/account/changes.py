@@ -4,7 +4,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
 from auth.flows import admission, ends, memberships, organizations
-from auth.flows.account import removal
+from auth.flows.account import pending_addresses, removal
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.sign_in.reauthentication import (
@@ -97,7 +97,7 @@ def _try_to_change(
         caller = admit_caller(asked, act, *wish.changes, proof=costs.proof)
         if (caller.email, caller.phone) == (wish.before.email, wish.before.phone):
             if wish.kept:
-                removal.withdraw_changes(act, caller, wish.kept)
+                pending_addresses.withdraw(act, caller, wish.kept)
             email_left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if password_hash:
                 # Another request has changed the password that this one checked.

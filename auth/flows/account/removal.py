@@ -1,4 +1,4 @@
-"""Removing addresses, identities, recent additions, and pending addresses."""
+"""Removing addresses, identities and recent additions."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -29,10 +29,19 @@ _FACTORS = ("totp", "webauthn", "passkey")
 
 
 def list_recent(on: Runner, user_id: str) -> list[JsonObject]:
-    """Return `recent_changes`: additions to a user in the last seven days, oldest first."""
-    rows = queries.list_additions(on, user_id=user_id)
+    """Return `recent_changes`: additions to a user in the last seven days, and passkeys that were not used
+    yet, oldest first.
+    """
     return [
         {"id": row.id, "type": row.type, "added_at": iso_8601(row.added_at), "label": row.label}
+        for row in _recent_rows(on, user_id)
+    ]
+
+
+def _recent_rows(on: Runner, user_id: str) -> "list[queries.ListAdditions]":
+    rows = queries.list_additions(on, user_id=user_id)
+    return [
+        row
         for row, addition in zip(rows, facts.additions_of(rows), strict=True)
         if is_recent(addition, row.now)
     ]
@@ -56,7 +65,7 @@ def has_left_organization(on: Runner, user_id: str, provider: str) -> bool:
 
 class Removed(NamedTuple):
     """What an act removes: identities, by their providers, and factors. `takes_way` if a way to sign in is
-    among them, which a second factor is not.
+    among them, which neither a second factor is nor a passkey that was not used yet.
     """
 
     providers: list[str]
@@ -66,13 +75,14 @@ class Removed(NamedTuple):
 
 def removed(act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> Removed:
     """Return what an act removes, which names providers and the ids of recent additions."""
-    types = {change["id"]: change["type"] for change in list_recent(act, user_id)} if ids else {}
-    if not types.keys() >= set(ids):
+    recent = {row.id: row for row in _recent_rows(act, user_id)} if ids else {}
+    if not recent.keys() >= set(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = queries.list_ways_to_sign_in(act, user_id=user_id, ids=ids) if ids else []
-    factor_ids = [id for id in ids if types[id] in _FACTORS]
+    factor_ids = [id for id in ids if recent[id].type in _FACTORS]
     ways = sorted({*providers, *(row.provider for row in rows)})
-    return Removed(ways, factor_ids, bool(ways) or any(types[id] == "passkey" for id in ids))
+    takes_passkey = any(recent[id].type == "passkey" and not recent[id].is_unused for id in ids)
+    return Removed(ways, factor_ids, bool(ways) or takes_passkey)
 
 
 def take_away(
@@ -115,22 +125,6 @@ def take_away(
         ends.end_and_void(act, caller.id, asked.caller.session_id, "way_to_sign_in_removed")
         ends.end_with_identities(act, caller.id, providers)
     return email
-
-
-def withdraw_changes(act: Act, user: PersonFacts, kinds: Sequence[str]) -> None:
-    """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
-
-    This needs no proof, because it adds no way to sign in.
-    """
-    pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
-    if pending:
-        queries.withdraw_changes(act, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
-        entries = [
-            "email_change_withdrawn" if "email" in pending else None,
-            "phone_change_withdrawn" if "phone" in pending else None,
-        ]
-        details = {f"new_{kind}": address for kind, address in pending.items()}
-        audit.record(act, user.id, user.email, entries, [], **details)
 
 
 def has_recent_factor(asked: Asked, user_id: str) -> bool:

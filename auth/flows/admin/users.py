@@ -9,7 +9,7 @@ from auth.core.passwords.policy import check_strength
 from auth.core.settings import state
 from auth.core.text.moments import iso_8601
 from auth.flows import ends, memberships
-from auth.flows.account import api_keys, grants, removal
+from auth.flows.account import api_keys, grants, pending_addresses, removal
 from auth.flows.admin import administrators, targets
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
@@ -171,7 +171,7 @@ def _update(
     must_remain = asked.is_key and removal.remains(asked, act, user_id, "password")
     # A body repeats an address that the user lacks by null.
     if kept := [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(before, kind)]:
-        removal.withdraw_changes(act, before, kept)
+        pending_addresses.withdraw(act, before, kept)
     new = [kind for kind in ADDRESS_KINDS if body.get(kind) not in (getattr(before, kind), None)]
     if body.get("ban_duration"):
         ends.end_and_void(act, user_id, None, "banned")

@@ -45,6 +45,10 @@ class RecoveryCodesBody(Reauthentication):
 RecoveryCode = Input.of(code=fields.ShortText(required=True))
 
 
+class PasskeyWanted(Reauthentication):
+    mediation = fields.Choice("conditional")
+
+
 PasskeyResponse = Input.of(
     challenge_id=fields.Uuid(required=True), credential=fields.Credential(required=True)
 )

@@ -20,9 +20,8 @@ from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import WantedChange, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.registry import TokenHook
-from auth.rules.factors import may_verify
+from auth.rules.factors import begins_asking, may_verify
 from auth.rules.policy import RECENT_AGE
-from auth.rules.users import has_factor
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -226,7 +225,7 @@ def _complete(
     if not factor.is_verified:
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
-        end_other_sessions(asked, tx, caller)
+        end_older_access(asked, tx, caller)
         credential: Mapping[str, Any] = created or NO_CREDENTIAL
         by_key = caller.is_session_by_key
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, by_key=by_key, **credential)
@@ -235,12 +234,12 @@ def _complete(
     return raise_session(asked, tx, caller.id, asked.caller.session_id, method, factor.id, issue)
 
 
-def end_other_sessions(asked: Asked, act: acts.Act, caller: PersonFacts) -> None:
-    """End the sessions below the level that a user gets with a first factor: they began under other rules.
+def end_older_access(asked: Asked, act: acts.Act, caller: PersonFacts) -> None:
+    """End what began before a user has the first factor that sign-ins ask for (rule 18).
 
     Pending changes of an address end too: a thief could confirm them later without the factor.
     """
-    if not has_factor(caller):
+    if begins_asking(caller):
         ends.end_and_void(act, caller.id, asked.caller.session_id, "factor_added")
 
 

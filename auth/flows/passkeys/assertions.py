@@ -1,28 +1,38 @@
 """Signs in with passkeys. WebAuthn challenges and assertions of passkeys and security keys."""
 
+import base64
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
+from uuid import UUID
 
 import structlog
 
 from auth.core import constants
 from auth.core.factors import webauthn
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse, NewCredential
+from auth.core.factors.webauthn import (
+    WRONG_SIGNATURE,
+    Assertion,
+    AuthenticationCredential,
+    InvalidResponse,
+    NewCredential,
+)
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
+from auth.flows.account import pending_addresses
 from auth.flows.facts import PersonFacts
+from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import IssuedSession, about_new, about_own
 from auth.flows.sessions.token_response import SignInProof, raise_session, sign_in_user
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.registry import TokenHook
 from auth.rules.factors import counter_rose, may_be_copy
-from auth.rules.users import is_banned
+from auth.rules.users import ADDRESS_KINDS, has_factor, is_banned
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import Database, Transaction, acts, queries
+from sql import Database, Runner, Transaction, acts, queries
 from sql.acts import Act
 
 log = structlog.get_logger()
@@ -30,6 +40,8 @@ log = structlog.get_logger()
 CredentialRow: TypeAlias = "queries.SelectCredential | queries.ListFactorsOfUndo"
 C = TypeVar("C", bound="CredentialRow")
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
+# The purposes of challenges for a new passkey: one that its user makes, and one that a browser makes unasked.
+REGISTRATION, UPGRADE = "passkey_registration", "passkey_upgrade"
 # The owner of a sign-in's challenge. The user is not known yet.
 _NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
 
@@ -53,12 +65,26 @@ def write_challenge(
 
 def spend_challenge(asked: Asked, challenge_id: str, purpose: str, **owner: str | None) -> bytes:
     """Delete a challenge and return it, once."""
-    row = queries.spend_challenge(asked.db, challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
+    return _spend(asked, challenge_id, [purpose], **owner)[0]
+
+
+def spend_registration(asked: Asked, challenge_id: str) -> tuple[bytes, bool]:
+    """Spend a challenge for a passkey of the caller, and return whether its options allowed the browser to
+    make one unasked: an authenticator's response doesn't say so.
+    """
+    challenge, purpose = _spend(asked, challenge_id, [REGISTRATION, UPGRADE], **own_session(asked))
+    return challenge, purpose == UPGRADE
+
+
+def _spend(
+    asked: Asked, challenge_id: str, purposes: Sequence[str], **owner: str | None
+) -> tuple[bytes, str]:
+    row = queries.spend_challenge(asked.db, challenge_id=challenge_id, purposes=purposes, **_NOBODY | owner)
     if row is None:
         raise ApiError("webauthn_challenge_not_found")
     if not row.is_live:
         raise ApiError("webauthn_challenge_expired")
-    return bytes(row.challenge)
+    return bytes(row.challenge), row.purpose
 
 
 def own_session(asked: Asked) -> dict[str, str | None]:
@@ -96,10 +122,14 @@ def name_of(user: PersonFacts) -> str:
     return user.email or user.phone or f"User {user.id[:8]}"
 
 
-def verify_creation(asked: Asked, response: JsonObject, challenge: bytes, factor_type: str) -> NewCredential:
+def verify_creation(
+    asked: Asked, response: JsonObject, challenge: bytes, factor_type: str, *, is_unasked: bool = False
+) -> NewCredential:
     is_passkey = factor_type == PASSKEY
     try:
-        return asked.parts.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
+        return asked.parts.relying_party.verify_creation(
+            response, challenge, is_passkey=is_passkey, is_unasked=is_unasked
+        )
     except InvalidResponse as error:
         raise failed(str(error)) from None
 
@@ -123,6 +153,7 @@ def check(
     is_passkey: bool,
 ) -> tuple[C, Assertion]:
     """Return the row that `find` returns for the id of a credential, and its assertion."""
+    row = None
     try:
         credential = webauthn.parse_assertion(response)
         if is_passkey and not credential.response.user_handle:
@@ -130,11 +161,14 @@ def check(
         row = find(credential.raw_id)
         asked.noted.note(user_id=row.user_id if row else None)
         public_key = row.public_key if row else None
-        # Refuse an unknown credential like a wrong signature, after an equal time.
+        # Refuse an unknown credential after an equal time as a wrong signature.
         assertion = asked.parts.relying_party.verify_assertion(
             credential, challenge, bytes(public_key or webauthn.NOBODYS_KEY), is_passkey=is_passkey
         )
     except InvalidResponse as error:
+        is_unknown = is_passkey and row is None and str(error) == WRONG_SIGNATURE
+        if is_unknown and _is_gone(asked, credential):
+            raise failed("no passkey has this id", "unknown") from None
         raise failed(str(error)) from None
     if row is None or public_key is None:
         raise failed(WRONG_SIGNATURE)
@@ -147,7 +181,7 @@ def check(
 
 def require_older(credential: "queries.SelectCredential", added_before: datetime | None) -> None:
     """Refuse if a credential was added later."""
-    if added_before and credential.verified_at >= added_before:
+    if added_before and (credential.verified_at is None or credential.verified_at >= added_before):
         raise failed("it was added in the last seven days")
 
 
@@ -177,8 +211,24 @@ def counter_fell() -> ApiError:
     return failed("its counter went down, so it may be a copy")
 
 
-def failed(reason: str) -> ApiError:
-    return ApiError("webauthn_verification_failed", f"credential: {reason}")
+def failed(reason: str, context: Literal["unknown"] | None = None) -> ApiError:
+    key = "webauthn_verification_failed"
+    return ApiError(f"{context}.{key}" if context else key, f"credential: {reason}")
+
+
+def accepted_ids(on: Runner, user_id: str, *, except_id: str = "") -> list[str]:
+    """Return the ids of the credentials that authenticators must keep for a user, in base64url.
+
+    The link of a notice asks for credentials that were removed in the last seven days: without this, a thief
+    who removes one would have its owner's browser delete it. `except_id` is the factor that this browser has
+    removed.
+    """
+    rows = queries.list_accepted_credentials(on, user_id=user_id)
+    return [base64url(bytes(row.credential_id)) for row in rows if row.id != except_id]
+
+
+def base64url(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> IssuedSession:
@@ -191,7 +241,7 @@ def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> IssuedSes
             raise failed(WRONG_SIGNATURE)
         if is_banned(person):
             raise ApiError("user_banned")
-        refusal = _refusal(act, person, passkey, assertion)
+        refusal = _refusal(asked, act, person, passkey, assertion)
         if refusal is None:
             proof = SignInProof(method="webauthn", factor_id=passkey.id, by_key=passkey.is_by_key)
             return sign_in_user(asked, act, person, proof, issue, passkey=passkey.friendly_name)
@@ -220,7 +270,7 @@ def prove(
         if issue:
             issue.confirm(act)
         caller = admit_caller(asked, act)
-        refusal = _refusal(act, caller, passkey, assertion)
+        refusal = _refusal(asked, act, caller, passkey, assertion)
         if refusal is None:
             session_id = asked.caller.session_id
             session = raise_session(asked, act, caller.id, session_id, "webauthn", passkey.id, issue)
@@ -231,9 +281,28 @@ def prove(
 
 
 def _refusal(
-    act: Act, user: PersonFacts, passkey: "queries.SelectCredential", assertion: Assertion
+    asked: Asked, act: Act, user: PersonFacts, passkey: "queries.SelectCredential", assertion: Assertion
 ) -> ApiError | None:
-    # The passkey may have been deleted since the lookup.
-    if queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id) is None:
-        return failed(WRONG_SIGNATURE)
-    return use(act, passkey, assertion, user.email)
+    """Use a passkey of a locked user, or return the error to raise after the transaction. The first use of
+    one that a browser made unasked verifies it, and is told as an addition (rule 51).
+    """
+    row = queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id)
+    # It may have been deleted since the lookup.
+    refusal = use(act, passkey, assertion, user.email) if row else failed(WRONG_SIGNATURE)
+    if row and refusal is None and not row.is_verified:
+        if not has_factor(user):
+            # A thief could confirm them later without the passkey.
+            pending_addresses.withdraw(act, user, ADDRESS_KINDS)
+        notify(asked, act, user, "passkey_added", how="first_used")
+        queries.verify_passkey(act, user_id=user.id, passkey_id=passkey.id)
+        details = {"passkey": row.friendly_name}
+        audit.record(act, user.id, user.email, ["passkey_verified"], ["user.updated"], **details)
+    return refusal
+
+
+def _is_gone(asked: Asked, credential: AuthenticationCredential) -> bool:
+    """Whether nothing can bring an unknown credential back. Its authenticator may then delete it."""
+    handle = credential.response.user_handle or b""
+    if len(handle) != webauthn.HANDLE_BYTES:
+        return True
+    return base64url(credential.raw_id) not in accepted_ids(asked.db, str(UUID(bytes=handle)))

@@ -129,7 +129,8 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
   form.addEventListener("submit", async (event) => {
     if (form.elements.credential.value) return;
     event.preventDefault();
-    offered.get(form)?.abort();
+    // Browsers answer one request at a time.
+    for (const abort of offered.values()) abort.abort();
     let options;
     try {
       options = await challengeOf(form);
@@ -148,6 +149,32 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
     }
   });
   if (form.dataset.challenge) offer(form);
+}
+
+// Right after a password was filled in, some browsers make a passkey by themselves. Others never answer: the
+// button aborts this, and nothing waits for it.
+for (const form of document.querySelectorAll("[data-upgrade]")) {
+  const upgrade = async () => {
+    const capabilities = await PublicKeyCredential.getClientCapabilities?.();
+    if (!capabilities?.conditionalCreate) return;
+    const abort = new AbortController();
+    offered.set(form, abort);
+    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(form.dataset.upgrade));
+    send(form, await navigator.credentials.create({ publicKey, mediation: "conditional", signal: abort.signal }));
+  };
+  if (window.PublicKeyCredential) upgrade().catch(() => {});
+}
+
+// Go on if the browser has no passkeys to offer.
+for (const form of document.querySelectorAll("[data-without-passkeys]")) {
+  if (!window.PublicKeyCredential?.[can.create]) form.requestSubmit();
+}
+
+// Tell the providers of the browser's passkeys which ones the account has, and its name.
+for (const { dataset } of document.querySelectorAll("[data-signals]")) {
+  for (const [method, options] of Object.entries(JSON.parse(dataset.signals))) {
+    window.PublicKeyCredential?.[method]?.(options).catch(() => {});
+  }
 }
 
 // Tick off the rules of a new password, keep the form while one is not met, and ask the service whether the

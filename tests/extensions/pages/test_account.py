@@ -35,10 +35,12 @@ def with_phone(visitor, outbox) -> Visitor:
     return visitor
 
 
-def test_account_page_runs_seven_statements_and_organizations_one_more(visitor, make_app, alice):
-    """They read the session, the user twice, the second steps, devices, applications and recent additions."""
+def test_account_page_runs_eight_statements_and_organizations_one_more(visitor, make_app, alice):
+    """They read the session, the user twice, the second steps, devices, applications, recent additions, and the
+    credentials that the browser keeps.
+    """
     with_organizations = Visitor(make_app(AUTH_ORGANIZATIONS="users")).with_session_of(alice)
-    for browser, statements in ((visitor, 7), (with_organizations, 8)):
+    for browser, statements in ((visitor, 8), (with_organizations, 9)):
         before = statements_run()
         assert browser.visit("/account").status == 200
         assert statements_run() - before == statements

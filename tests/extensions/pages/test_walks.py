@@ -88,9 +88,14 @@ def by_script(page_client: HttpPageClient, database) -> None:
     visitor, device, alice = page_client.visitor, Authenticator(), page_client.person()
 
     def press(action: str, authenticator: Authenticator = device) -> None:
-        answer = authenticator.create if action == "account/passkeys" else authenticator.get
+        creates = action.startswith("account/passkeys")
+        answer = authenticator.create if creates else authenticator.get
         visitor.press(action, credential=json.dumps(answer(visitor.passkey_options)))
 
+    page_client.sign_in()
+    visitor.visit("/account/passkeys/offer")
+    press("account/passkeys/offer")
+    database.run("DELETE FROM factors")
     page_client.sign_in()
     visitor.visit("/account/passkeys/new")
     press("account/passkeys")
