@@ -129,7 +129,7 @@ def take_away(
 
 def has_recent_factor(asked: Asked, user_id: str) -> bool:
     """Whether a thief may have added a factor or passkey in the last seven days."""
-    return any(change["type"] in _FACTORS for change in list_recent(asked.db, user_id))
+    return any(row.type in _FACTORS and not row.is_unused for row in _recent_rows(asked.db, user_id))
 
 
 def may_remove_recent(asked: Asked, caller: PersonFacts) -> bool:

@@ -96,6 +96,13 @@ const showError = (parent, textContent, before = null) => Object.assign(
   { className: "wrong", id: "problem", role: "alert", textContent },
 );
 
+// Tell the providers of the browser's passkeys which ones the account has, and its name.
+for (const { dataset } of document.querySelectorAll("[data-signals]")) {
+  for (const [method, options] of Object.entries(JSON.parse(dataset.signals))) {
+    window.PublicKeyCredential?.[method]?.(options).catch(() => {});
+  }
+}
+
 // Let the email field offer passkeys until the form's button asks for one.
 const offered = new Map();
 const offer = async (form) => {
@@ -168,13 +175,6 @@ for (const form of document.querySelectorAll("[data-upgrade]")) {
 // Go on if the browser has no passkeys to offer.
 for (const form of document.querySelectorAll("[data-without-passkeys]")) {
   if (!window.PublicKeyCredential?.[can.create]) form.requestSubmit();
-}
-
-// Tell the providers of the browser's passkeys which ones the account has, and its name.
-for (const { dataset } of document.querySelectorAll("[data-signals]")) {
-  for (const [method, options] of Object.entries(JSON.parse(dataset.signals))) {
-    window.PublicKeyCredential?.[method]?.(options).catch(() => {});
-  }
 }
 
 // Tick off the rules of a new password, keep the form while one is not met, and ask the service whether the

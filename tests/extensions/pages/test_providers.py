@@ -151,3 +151,11 @@ def test_logo_of_a_provider_is_shown_and_served_without_scripts(make_app, tmp_pa
     (tmp_path / "okta.svg").unlink()
     with pytest.raises(SettingsError, match=r"AUTH_PROVIDER_OKTA_LOGO: .* cannot be read"):
         check_files(app.extensions[EXTENSION].settings)
+
+
+def test_passkey_is_offered_after_the_return_of_a_provider(make_service, acme):
+    visitor = Visitor(make_service(AUTH_PASSKEY_OFFER="auto").app)
+    visitor.visit("/sign-in")
+    page = visitor.click(link_of(visitor, "acme"))
+    assert page.url == f"{SITE}/account/passkeys/offer"
+    assert visitor.press("account/passkeys/offer/decline").url == f"{SITE}/account"
