@@ -31,7 +31,9 @@ SELECT DISTINCT added.type
          UNION ALL
         SELECT way.type, way.added_at FROM identities AS i CROSS JOIN LATERAL way_of(i) AS way WHERE i.user_id = :user_id
          UNION ALL
-        SELECT factor_type, verified_at FROM factors WHERE user_id = :user_id AND verified_at IS NOT NULL
+        SELECT factor_type, coalesce(verified_at, created_at)
+          FROM factors
+         WHERE user_id = :user_id AND (verified_at IS NOT NULL OR factor_type = 'passkey')
          UNION ALL
         SELECT 'recovery_codes', created_at FROM recovery_codes WHERE user_id = :user_id
          UNION ALL
