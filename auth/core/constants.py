@@ -36,6 +36,8 @@ CHALLENGE_LIFETIME = 5 * MINUTE
 ENROLMENT_LIFETIME = 5 * MINUTE
 # Of a passkey that a browser made unasked.
 UNUSED_PASSKEY_LIFETIME = 30 * DAY
+# A browser in which a user has answered the offer of a passkey is asked again.
+NEXT_PASSKEY_OFFER = 90 * DAY
 MOST_UNVERIFIED_FACTORS = 10
 
 MOST_API_KEYS = 20

@@ -26,7 +26,7 @@ def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
 # The routes of each operation that has several, in the API, the pages and the administrators' log-in.
 DOORS = {
     "add_api_key": "/user/api_keys /account/api-keys",
-    "add_passkey": "/passkeys/registration/verify /account/passkeys",
+    "add_passkey": "/passkeys/registration/verify /account/passkeys /account/passkeys/offer",
     "answer_invitation": "/user/invitations/<invitation_id> /organizations/<slug>/join",
     "begin_passkey_sign_in": "/passkeys/authentication/options /sign-in/passkey",
     "change_address": "/user /account/email /account/phone",
@@ -41,6 +41,7 @@ DOORS = {
     " /account/organizations/<slug>/sign-in/providers/<provider>/change"
     " /account/organizations/<slug>/sign-in/providers/<provider>/<act>",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
+    "continue_sign_in": "/sign-in/continue /account/passkeys/offer/decline",
     "connect_identity": "/user/identities/authorize /account/connect",
     "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /account/recovery-codes",
     "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",

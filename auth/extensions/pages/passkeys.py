@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
+from auth.core import constants
 from auth.core.factors import webauthn
 from auth.extensions.pages.sign_in import sign_in_page
 from auth.flows.facts import PersonFacts
@@ -31,8 +32,6 @@ from auth.web.errors import ApiError
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
-
-_NEXT_OFFER = 90 * 86_400
 
 
 @blueprint.get("/.well-known/passkey-endpoints")
@@ -151,7 +150,7 @@ def decline_offer() -> Response:
 
 def _remember_answer(response: Response) -> Response:
     """Offer nothing more in this browser for a while, whoever signs in."""
-    cookies.set_cookie(response, cookies.OFFERED, "1", max_age=_NEXT_OFFER)
+    cookies.set_cookie(response, cookies.OFFERED, "1", max_age=constants.NEXT_PASSKEY_OFFER)
     return response
 
 

@@ -67,7 +67,9 @@ _STATE = """
 SELECT u.email, u.phone, u.password_hash,
        ARRAY(SELECT provider || ' ' || subject FROM identities WHERE user_id = u.id ORDER BY 1) AS identities,
        ARRAY(SELECT id::text FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL ORDER BY created_at) AS factors,
-        ARRAY(SELECT encode(code_mac, 'hex') FROM recovery_codes
+       ARRAY(SELECT id::text FROM factors WHERE user_id = u.id AND verified_at IS NULL AND factor_type = 'passkey'
+              ORDER BY created_at) AS unused_passkeys,
+       ARRAY(SELECT encode(code_mac, 'hex') FROM recovery_codes
               WHERE user_id = u.id AND used_at IS NULL ORDER BY 1) AS recovery_codes,
        ARRAY(SELECT client_id::text FROM oauth_grants WHERE user_id = u.id ORDER BY 1) AS grants,
        ARRAY(SELECT id::text FROM api_keys WHERE user_id = u.id ORDER BY 1) AS api_keys
@@ -442,13 +444,15 @@ class Actor:
             self.sessions.append(session_of(self.device, response))
         return True
 
-    def register_passkey(self, session: Session) -> None:
-        options = self.send(session, "POST", "/passkeys/registration/options")
-        if options.status_code != 200:
+    def register_passkey(self, session: Session, **options: str) -> None:
+        """Register a passkey. One for the mediation `conditional` is no factor until its first use."""
+        begun = self.send(session, "POST", "/passkeys/registration/options", **options)
+        if begun.status_code != 200:
             return
-        authenticator = Authenticator()
-        credential = authenticator.create(options.json["options"])
-        body = {"challenge_id": options.json["challenge_id"], "credential": credential}
+        authenticator = Authenticator(is_verified=not options)
+        credential = authenticator.create(begun.json["options"])
+        authenticator.is_verified = True
+        body = {"challenge_id": begun.json["challenge_id"], "credential": credential}
         response = session.post("/passkeys/registration/verify", json=body)
         if response.status_code == 200:
             self.passkeys.append((response.json["id"], authenticator))

@@ -68,6 +68,9 @@ ACTIONS: dict[str, Action] = {
     "enrol an app": Actor.enrol_app,
     "enrol a key": Actor.enrol_key,
     "register a passkey": Actor.register_passkey,
+    "have the browser make a passkey": lambda thief, session: thief.register_passkey(
+        session, mediation="conditional"
+    ),
     "make recovery codes": Actor.make_codes,
     "link an identity": lambda thief, session: thief.link(session, "acme"),
     "unlink identities": Actor.unlink,
@@ -278,7 +281,9 @@ class Theft(RuleBasedStateMachine):
     def is_protected(self) -> bool:
         """Whether a factor of the owner keeps out what the thief knows."""
         state = self.environment.state()
-        if not state.factors or not set(self.owner.factor_ids).issuperset(state.factors):
+        if not state.factors or not set(self.owner.factor_ids).issuperset(
+            [*state.factors, *state.unused_passkeys]
+        ):
             return False
         # The code is a factor, even in a stolen session.
         if "recovery code" in self.knows:
