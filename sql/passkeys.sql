@@ -33,19 +33,6 @@ SELECT id, credential_id, transports, factor_type
  WHERE user_id = :user_id AND credential_id IS NOT NULL
  ORDER BY created_at;
 
--- name: list_accepted_credentials(user_id uuid) -> rows
--- The credentials that authenticators must keep for a user: passkeys, used or not, security keys, which have the same
--- user handle, and those removed that the link of a notice would restore and ask for.
-SELECT f.id, f.credential_id
-  FROM factors AS f
- WHERE f.user_id = :user_id AND f.credential_id IS NOT NULL
- UNION ALL
-SELECT kept.id, kept.credential_id
-  FROM one_time_tokens AS t
- CROSS JOIN LATERAL jsonb_populate_record(NULL::factors, t.restores) AS kept
- WHERE t.user_id = :user_id AND t.purpose = 'undo' AND t.restores ->> 'provider' = 'factor'
-   AND kept.credential_id IS NOT NULL AND t.expires_at > now();
-
 -- name: select_credential(credential_id bytea, factor_type text) -> row? (verified_at?)
 -- A passkey that is not verified was not used yet.
 SELECT id, user_id, public_key, friendly_name, verified_at, by_key IS TRUE AS is_by_key

@@ -2573,12 +2573,6 @@ class ListCredentials(NamedTuple):
 
 def list_credentials(on: Runner, /, *, user_id: str | None) -> list[ListCredentials]: ...
 
-class ListAcceptedCredentials(NamedTuple):
-    id: str
-    credential_id: memoryview
-
-def list_accepted_credentials(on: Runner, /, *, user_id: str | None) -> list[ListAcceptedCredentials]: ...
-
 class SelectCredential(NamedTuple):
     id: str
     user_id: str
@@ -3033,6 +3027,12 @@ class ListFactorsOfUndo(NamedTuple):
     now: datetime
 
 def list_factors_of_undo(on: Runner, /, *, user_id: str | None) -> list[ListFactorsOfUndo]: ...
+
+class ListAcceptedCredentials(NamedTuple):
+    id: str
+    credential_id: memoryview
+
+def list_accepted_credentials(on: Runner, /, *, user_id: str | None) -> list[ListAcceptedCredentials]: ...
 
 def restore_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, codes_before: datetime | str | None) -> int: ...
 

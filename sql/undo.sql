@@ -16,6 +16,19 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
            AND NOT EXISTS (SELECT FROM factors WHERE id = kept.id)) AS f
  ORDER BY f.verified_at, f.id;
 
+-- name: list_accepted_credentials(user_id uuid) -> rows
+-- The credentials that authenticators must keep for a user: passkeys, used or not, security keys, which have the same
+-- user handle, and those removed that the link of a notice would restore and ask for.
+SELECT f.id, f.credential_id
+  FROM factors AS f
+ WHERE f.user_id = :user_id AND f.credential_id IS NOT NULL
+ UNION ALL
+SELECT kept.id, kept.credential_id
+  FROM one_time_tokens AS t
+ CROSS JOIN LATERAL jsonb_populate_record(NULL::factors, t.restores) AS kept
+ WHERE t.user_id = :user_id AND t.purpose = 'undo' AND t.restores ->> 'provider' = 'factor'
+   AND kept.credential_id IS NOT NULL AND t.expires_at > now();
+
 -- name: restore_factors(user_id uuid, ids text[], codes_before timestamptz)
 -- Voids the recovery codes made since a moment: a thief may have them.
 WITH voided AS (
