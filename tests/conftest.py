@@ -58,7 +58,14 @@ from tests.support import bounds, catalog, checked_rows, contract, oldest_releas
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
-from tests.support.environment import CLOCK, ENVIRONMENT, SERVICE_ROLE_KEY, clear_settings, make_keys
+from tests.support.environment import (
+    CLOCK,
+    ENVIRONMENT,
+    SERVICE_ROLE_KEY,
+    SIGN_INS_LEAD_ON,
+    clear_settings,
+    make_keys,
+)
 from tests.support.extensions import EVERY_EXTENSION
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
@@ -268,7 +275,8 @@ def requests_url(database_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def environment(requests_url: str, state_dir: Path) -> dict[str, str]:
-    return {**ENVIRONMENT, "DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(state_dir)}
+    own = {"DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(state_dir)}
+    return {**ENVIRONMENT, **SIGN_INS_LEAD_ON, **own}
 
 
 @pytest.fixture

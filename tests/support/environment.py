@@ -10,8 +10,7 @@ from tests.support.extensions import EXTENSIONS_OFF
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
-# Settings of all tests: the cheapest hashes, no limits, no delivery except to the mailbox, and no page between a
-# sign-in and its destination.
+# Settings of all tests: the cheapest hashes, no limits, and no delivery except to the mailbox.
 ENVIRONMENT = {
     "AUTH_BASE_URL": BASE_URL,
     "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
@@ -19,9 +18,11 @@ ENVIRONMENT = {
     "AUTH_DELIVER": "false",
     "AUTH_LOG_FORMAT": "json",
     "AUTH_LOG_LEVEL": "info",
-    "AUTH_PASSKEY_OFFER": "off",
     "AUTH_RATE_LIMITS_ENABLED": "false",
 }
+# Of applications and services of this release: no page that offers a passkey stands between a sign-in and its
+# destination.
+SIGN_INS_LEAD_ON = {"AUTH_PASSKEY_OFFER": "off"}
 # Moves the clock of all programs: tests/support/shifted_clock.c.
 CLOCK = {name: os.environ[name] for name in ("LD_PRELOAD", "CLOCK_SHIFT") if name in os.environ}
 # tests/system/test_extensions.py starts a process that runs some tests without extensions.

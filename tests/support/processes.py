@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tests.support.awake import awake
-from tests.support.environment import CLOCK
+from tests.support.environment import CLOCK, SIGN_INS_LEAD_ON
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
@@ -174,6 +174,13 @@ def as_user(name: str | None) -> dict[str, Any]:
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
+def _settings_of_tests(directory: Path) -> dict[str, str]:
+    """Return the settings of services that the release in a directory knows."""
+    settings = directory / "auth/core/settings/__init__.py"
+    knows = settings.exists() and "passkey_offer" in settings.read_text()
+    return SIGN_INS_LEAD_ON if knows else {}
+
+
 class Service:
     """The service in its own processes, on a free port, with a clean environment. It is healthy inside the
     context, and stopped at its end.
@@ -206,6 +213,7 @@ class Service:
             "AUTH_WORKERS": "2",
             "AUTH_BCRYPT_COST": "4",
             **CLOCK,
+            **_settings_of_tests(Path(directory)),
             **environment,
         }
         self._command = command or [sys.executable, *GUNICORN]

@@ -111,8 +111,8 @@ def submit_new_passkey() -> Response:
 
 @blueprint.get(f"/{OFFER}")
 @signed_in(Level.ENROL)
-def show_offer() -> Response:
-    """Offer a passkey between a sign-in and its destination. The browser may make one by itself."""
+def show_offer(problem: Problem | None = None) -> Response:
+    """Offer a passkey between a sign-in and its destination. The browser may make one by itself, once."""
     asked = current_asked()
     require_enabled(asked)
     if request.method == "HEAD":
@@ -120,17 +120,18 @@ def show_offer() -> Response:
     if not offers_passkey() or not may_challenge():
         # It was answered in another tab. A GET request must not continue: another site may have started it.
         return redirect_to_own(destination().path("sign-in"))
-    is_auto = latchkey.settings.passkey_offer == "auto"
+    is_auto = latchkey.settings.passkey_offer == "auto" and problem is None
     return form_page(
         "passkey_offer.html",
         OFFER,
+        problem=problem,
         challenge=begin_registration(asked, {}),
         upgrade=begin_registration(asked, {"mediation": "conditional"}) if is_auto else None,
     )
 
 
 @blueprint.post(f"/{OFFER}")
-@form("add_passkey", level=Level.ENROL)
+@form("add_passkey", shown=show_offer, level=Level.ENROL)
 @audited("change_refused")
 def take_offer() -> Response:
     """Add the passkey, which the browser may have made unasked, and go on."""

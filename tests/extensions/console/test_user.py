@@ -10,6 +10,7 @@ from tests.support.audit import clear_history, record
 from tests.support.factors import set_up
 from tests.support.links import PHONE
 from tests.support.pages import Visitor, words
+from tests.support.passkeys import make_unasked
 from tests.support.passkeys import register as register_passkey
 
 UNKNOWN_ID = "11111111-1111-1111-1111-111111111111"
@@ -102,6 +103,17 @@ def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alic
         assert "Can sign in" not in text
         assert "a passkey works" not in text
         database.run("DELETE FROM failure_counts")
+
+
+def test_passkey_that_was_not_used_is_shown_as_that_and_is_no_way_to_sign_in(operator, look, alice, database):
+    make_unasked(alice.open_session())
+    database.run("UPDATE users SET password_hash = NULL WHERE role <> 'admin'")
+    text = look(alice.id)
+    assert re.search(r"passkey, added [^,]+, made by the browser, not used yet", text)
+    assert "Can sign in with an emailed link" in text
+    assert "or a passkey" not in text
+    # An operator's reset removes it.
+    assert operator.link("Reset two-step").endswith(f"/console/users/{alice.id}/reset-two-step")
 
 
 def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):

@@ -165,6 +165,9 @@ class TestAnswers:
         credential = Authenticator().create(visitor.passkey_options, is_present=False, is_verified=False)
         visitor.press("account/passkeys/offer", credential=json.dumps(credential))
         assert visitor.page.status == 400
+        assert "That passkey or security key didn’t work." in words(visitor.page)
+        # The browser makes no other one, or the page would try for ever.
+        assert "data-upgrade" not in visitor.page.text
         assert database.count("factors") == 0
 
     def test_getting_the_page_again_goes_on_only_by_a_button(self, visitor, offer):

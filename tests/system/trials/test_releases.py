@@ -14,7 +14,7 @@ from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, hand_in, type_in
 from tests.support.nodes import Turns
-from tests.support.processes import CHECKOUT, Service
+from tests.support.processes import CHECKOUT, Service, wait_until
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import PASSWORD, Person, Session, refresh, register, session_of
@@ -158,6 +158,26 @@ def test_passkey_ceremonies_begin_at_one_node_and_end_at_the_other(nodes):
         body = passkeys.assertion(first_node, authenticator)
         signed_in = session_of(second_node, second_node.post("/passkeys/authentication/verify", json=body))
         assert move(signed_in, first_node).get("/user").json["id"] == person.id
+
+
+def test_passkey_that_a_browser_made_is_listed_by_the_release_before_and_signs_in_there_once_used(releases):
+    """Its janitor deletes one that was not used: nobody relied on it."""
+    deployment, old_node, new_node = releases
+    rows, people = (
+        deployment.rows(),
+        [register(new_node, ADMIN, f"{name}@example.com") for name in ("ann", "ben")],
+    )
+    (anns, _), (bens, _) = [passkeys.make_unasked(person.sign_in()) for person in people]
+    for authenticator, person in ((anns, people[0]), (bens, people[1])):
+        session = person.sign_in(client=old_node)
+        assert len(session.get("/passkeys").json) == 1
+        assert passkeys.sign_in_response(old_node, authenticator).status_code == 400
+        assert session.claims["aal"] == "aal1"
+    passkeys.sign_in(new_node, anns)
+    assert passkeys.sign_in(old_node, anns).claims["aal"] == "aal2"
+    rows.run("UPDATE factors SET created_at = created_at - interval '6 minutes'")
+    wait_until(lambda: rows.count("factors", "verified_at IS NULL") == 0, 90)
+    assert rows.count("factors", "factor_type = 'passkey' AND user_id = %(id)s", id=people[0].id) == 1
 
 
 def test_api_key_of_one_node_works_at_the_other(nodes):
