@@ -105,7 +105,7 @@ def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alic
         database.run("DELETE FROM failure_counts")
 
 
-def test_passkey_that_was_not_used_is_shown_as_that_and_is_no_way_to_sign_in(operator, look, alice, database):
+def test_passkey_that_was_not_used_is_shown_as_that_and_is_no_way_to_sign_in(look, alice, database):
     make_unasked(alice.open_session())
     database.run("UPDATE users SET password_hash = NULL WHERE role <> 'admin'")
     text = look(alice.id)
@@ -113,7 +113,7 @@ def test_passkey_that_was_not_used_is_shown_as_that_and_is_no_way_to_sign_in(ope
     assert "Can sign in with an emailed link" in text
     assert "or a passkey" not in text
     # An operator's reset removes it.
-    assert operator.link("Reset two-step").endswith(f"/console/users/{alice.id}/reset-two-step")
+    assert "Reset two-step" in text
 
 
 def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):
