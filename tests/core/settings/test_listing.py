@@ -17,6 +17,7 @@ from tests.core.tokens.test_access_tokens import private_jwk
 _PUBLIC = {
     *("access_token_lifetime", "refresh_token_lifetime", "refresh_token_rotation", "password_min_length"),
     *("password_requirements", "password_common_check", "passkeys_enabled", "key_overlap", "key_id"),
+    "passkey_offer",
     *("service_role_jwt", "token_url", "key_files", "mfa_tokens", "token_claims", "rate_limit_client_tokens"),
     *("api_keys", "rate_limit_api_keys", "captcha_site_key", "password_leaked_file"),
 }

@@ -127,42 +127,53 @@ class TestEndOfTheStep:
         assert_error(low.get("/sessions"), *LOW)
         assert sessions[3].get("/sessions").status_code == 200
 
-    def test_refresh_after_a_factor_was_enrolled_elsewhere_lacks_the_step(self, client, alice, service_role):
-        # After a passkey, another factor ends no sessions.
+    def test_first_app_enrolled_elsewhere_ends_the_session_after_a_passkey_too(
+        self, client, alice, service_role
+    ):
         authenticator, _ = passkeys.register(alice.open_session())
         session = alice.sign_in()
         set_up(passkeys.sign_in(client, authenticator))
         # A service that verifies tokens itself accepts this one until it expires; we do not.
         assert audience(session) == FULL
-        assert_error(session.get("/sessions"), *LOW)
-        assert_error(session.put("/user", json={"data": {"x": 1}}), *LOW)
+        assert_error(session.get("/sessions"), 401, "session_not_found")
+        assert_error(session.put("/user", json={"data": {"x": 1}}), 401, "session_not_found")
         assert_ok(introspect(session, service_role), INACTIVE)
-        assert audience(session.refreshed()) == STEP
+        assert_error(session.refresh(), 400, "refresh_token_not_found")
 
-    @pytest.mark.parametrize("enrols", [True, False], ids=["enrolled", "removed"])
-    def test_concurrent_refreshes_follow_the_factors(self, server, client, alice, service_role, enrols):
+    def test_refreshes_beside_the_first_app_get_the_token_of_before_or_none(self, server, client, alice):
         authenticator, _ = passkeys.register(alice.open_session())
         other = passkeys.sign_in(client, authenticator)
-        app = enrol(other)
-        if not enrols:
-            raised(other, app)
-        before, after = (FULL, STEP) if enrols else (STEP, FULL)
+        app, session = enrol(other), alice.sign_in()
+
+        def enrol_or_refresh(number: int):
+            return raised(other, app) if number == 0 else session.on(server).refresh()
+
+        answers = at_once(50, enrol_or_refresh)[1:]
+        assert {answer.status_code for answer in answers} <= {200, 400}
+        good = [session_of(server, answer) for answer in answers if answer.status_code == 200]
+        assert {audience(each) for each in good} <= {FULL}
+        assert {each.on(server).refresh().status_code for each in (*good, session)} == {400}
+
+    def test_concurrent_refreshes_follow_the_removal_of_the_factors(
+        self, server, client, alice, service_role
+    ):
+        set_up(alice.open_session())
         session = alice.sign_in()
-        assert audience(session) == before
+        assert audience(session) == STEP
 
         def change_or_refresh(number: int):
             if number == 0:
-                return raised(other, app) if enrols else remove_factors(alice, service_role)
+                return remove_factors(alice, service_role)
             return session_of(server, session.on(server).refresh())
 
         racers = at_once(50, change_or_refresh)[1:]
-        assert {audience(racer) for racer in racers} <= {before, after}
+        assert {audience(racer) for racer in racers} <= {STEP, FULL}
         assert len({racer.refresh_token for racer in racers}) == 1
         # Whatever the race gave: a refresh that begins after the change knows of it.
         late_sessions = at_once(
             50, lambda number: session_of(server, racers[number % 49].on(server).refresh())
         )
-        assert {audience(racer) for racer in late_sessions} == {after}
+        assert {audience(racer) for racer in late_sessions} == {FULL}
 
     def test_sign_in_that_waits_for_the_first_verification_lacks_the_step(self, alice, database):
         session = alice.open_session()
