@@ -70,7 +70,8 @@ class End:
 def what_ends(reason: Reason, *, has_session: bool) -> End:
     """What a reason ends. Without a session that it is about, whatever the size, all sessions end.
 
-    A first factor ends more than its size: what is below its level, API keys and what its session opened.
+    The first app or key ends more than its size: what is below its level, API keys, and what its session
+    opened.
     """
     size = _SIZES_OF_SESSIONS[reason]
     if size == "everything":

@@ -20,12 +20,14 @@ from tests.support.passkeys import (
     sign_in,
     sign_in_response,
 )
+from tests.support.server import at_once
 from tests.support.users import NEW_PASSWORD, session_of, sign_up_anonymously
 from tests.support.users import register as register_person
 
 FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
 OPTIONS, VERIFY = "/passkeys/registration/options", "/passkeys/registration/verify"
+SIGN_IN = "/passkeys/authentication/verify"
 
 
 @pytest.fixture
@@ -275,6 +277,31 @@ class TestFirstUse:
         set_up(session)
         assert_error(phone.get("/user"), 401, "session_not_found")
         assert_error(laptop.get("/user"), 401, "session_not_found")
+
+
+class TestRaces:
+    def test_first_uses_at_once_are_told_once(self, server, laptop, database):
+        authenticator, _ = make_unasked(laptop, counts=False)
+        bodies = [assertion(server, authenticator) for _ in range(5)]
+        answers = at_once(5, lambda number: server.post(SIGN_IN, json=bodies[number]))
+        assert {answer.status_code for answer in answers} == {200}
+        assert database.count("audit_log", "action = 'passkey_verified'") == 1
+        told = database.all("SELECT variables::text AS text FROM outbox WHERE kind = 'passkey_added'")
+        assert "".join(row.text for row in told).count("first_used") == 1
+
+    def test_first_use_during_a_removal_leaves_no_factor(self, server, laptop, unused, database):
+        (entry,) = laptop.get("/passkeys").json
+        body, session = assertion(server, unused), laptop.on(server)
+        requests = (
+            lambda: session.delete(f"/passkeys/{entry['id']}"),
+            lambda: server.post(SIGN_IN, json=body),
+        )
+        removed, _ = at_once(2, lambda number: requests[number]())
+        # After the first use, the laptop needs the passkey for the removal.
+        assert removed.status_code in (200, 403)
+        left = database.count("factors", "verified_at IS NOT NULL")
+        assert left == (0 if removed.status_code == 200 else 1)
+        assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == left
 
 
 class TestTakingBack:
