@@ -778,7 +778,8 @@ CREATE TABLE probes (
 
 -- Organizations of AUTH_ORGANIZATIONS. After `ended_at` statements leave one out; its members go in batches,
 -- the row last. `founded_by` keeps the id of its founder, even if the user leaves or is deleted. `next_provider_id` is that
--- of the provider that its owners connect next: they register its redirect URI before.
+-- of the provider that its owners connect next: they register its redirect URI before. `max_age` is how old a sign-in may be
+-- for a membership to count in its session.
 CREATE TABLE organizations (
   id            uuid PRIMARY KEY,
   slug          text COLLATE "C" NOT NULL CONSTRAINT organizations_slug_key UNIQUE
@@ -791,7 +792,8 @@ CREATE TABLE organizations (
   ended_at      timestamptz,
   founded_by    uuid,
   needs_own_provider  boolean NOT NULL DEFAULT false,
-  next_provider_id  uuid NOT NULL DEFAULT gen_random_uuid()
+  next_provider_id  uuid NOT NULL DEFAULT gen_random_uuid(),
+  max_age       interval CONSTRAINT organizations_max_age_check CHECK (max_age BETWEEN '15 minutes' AND '365 days')
 );
 CREATE INDEX organizations_created_at ON organizations (created_at, id);
 CREATE INDEX organizations_ended_at ON organizations (ended_at) WHERE ended_at IS NOT NULL;

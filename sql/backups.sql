@@ -141,7 +141,8 @@ SELECT concat_ws(' ', m.user_id, m.organization_id) AS id,
 
 -- name: list_deciding_organizations() -> rows
 SELECT o.id::text, o.slug AS name,
-       jsonb_build_object('level', o.level, 'needs_own_provider', o.needs_own_provider) AS terms
+       jsonb_build_object('level', o.level, 'needs_own_provider', o.needs_own_provider,
+                          'max_age', extract(epoch FROM o.max_age)::integer) AS terms
   FROM organizations AS o
  WHERE o.ended_at IS NULL
  ORDER BY o.id;

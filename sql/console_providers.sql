@@ -118,10 +118,11 @@ SELECT o.needs_own_provider,
   JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NULL
  WHERE p.id = :id;
 
--- name: list_requirements_on_member(user_id uuid) -> rows
+-- name: list_requirements_on_member(user_id uuid) -> rows (max_age?)
 -- The organizations of a user that require more than a sign-in, and what of it the user has. `own` are the names of
 -- providers that are on and have an identity of the user, `on` of all that are on, `off` of the others.
-SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, own_factors.has_second_step AS has_factor,
+SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, extract(epoch FROM o.max_age)::integer AS max_age,
+       own_factors.has_second_step AS has_factor,
        coalesce(array_agg(p.name ORDER BY p.created_at, p.id) FILTER (WHERE p.is_on AND EXISTS (
          SELECT FROM identities AS i WHERE i.user_id = m.user_id AND i.provider = provider_name(p))), '{}') AS own,
        coalesce(array_agg(p.name ORDER BY p.created_at, p.id) FILTER (WHERE p.is_on), '{}') AS on,
@@ -130,6 +131,6 @@ SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, own_factors.has_seco
   JOIN organizations AS o ON o.id = m.organization_id
  CROSS JOIN factors_of(m.user_id) AS own_factors
   LEFT JOIN identity_providers AS p ON p.organization_id = o.id
- WHERE m.user_id = :user_id AND o.ended_at IS NULL AND (o.level > 'aal1' OR o.needs_own_provider)
+ WHERE m.user_id = :user_id AND o.ended_at IS NULL AND (o.level > 'aal1' OR o.needs_own_provider OR o.max_age IS NOT NULL)
  GROUP BY o.id, m.user_id, own_factors.has_second_step
  ORDER BY o.slug;

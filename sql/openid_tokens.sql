@@ -47,7 +47,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        opened.amr, floor(extract(epoch FROM opened.auth_time))::bigint AS auth_time,
        coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
-       floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
+       floor(extract(epoch FROM :acted_at))::bigint AS issued_at, :acted_at AS now,
        object.user_object, opened.organization_id AS for_organization_id, memberships.member AS memberships,
        u.email_proved, u.phone_proved,
        record_acts_at(:acted_at, :origin, u.id, u.email, '{signed_in}', '{auth.login}',
@@ -63,11 +63,12 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 -- name: select_client_caller(user_id uuid, session_id uuid, client_id uuid, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, resource?, scopes?,
---            allowed_roles?, resources?, is_dynamic?, is_blocked?, organization_id?, for_organization_id?, amr?)
+--            allowed_roles?, resources?, is_dynamic?, is_blocked?, organization_id?, for_organization_id?, amr?,
+--            auth_time?)
 -- The session that a user gave a client, and the client.
 SELECT owner.*, u.app_metadata::jsonb,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.first_passkey_at,
-       s.resource, s.scopes, s.amr, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
+       s.resource, s.scopes, s.amr, floor(extract(epoch FROM s.auth_time))::bigint AS auth_time, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
        c.organization_id, s.organization_id AS for_organization_id, memberships.member AS memberships,
        u.email_proved, u.phone_proved, object.user_object
   FROM user_facts(:user_id) AS owner

@@ -20,9 +20,9 @@ SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.op
 
 -- name: select_own_organizations(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
---            ended_at?, first_passkey_at?)
+--            ended_at?, first_passkey_at?, reauthenticated_at?, opened_by?)
 -- The caller's memberships, as the user object has them, and the proved address's open invitations to others.
-SELECT caller.*, memberships.member AS memberships,
+SELECT caller.*, s.reauthenticated_at, s.opened_by, memberships.member AS memberships,
        (SELECT coalesce(jsonb_agg(invitation_object(i) || jsonb_build_object(
                           'organization', jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name))
                           ORDER BY i.created_at DESC, i.id), '[]')::text
@@ -32,6 +32,7 @@ SELECT caller.*, memberships.member AS memberships,
            AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = o.id AND m.user_id = u.id)) AS invitations
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   JOIN users AS u ON u.id = :caller_id
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = :caller_id
  CROSS JOIN memberships_of(:caller_id, true) AS memberships;
 
 -- name: sample_organizations(id uuid, q text, most integer) -> row
@@ -216,10 +217,10 @@ SELECT m.organization_id AS id, m.added_by, m.created_at, clock_timestamp() AS n
  WHERE m.user_id = :user_id AND o.ended_at IS NULL
  ORDER BY o.slug;
 
--- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (email?, role?, actor_role?)
+-- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (max_age?, email?, role?, actor_role?)
 -- `role` is the user's, `members` ends at 2, and `other_owners` is 1 if another owner can sign in.
 SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, o.next_provider_id, requirement_of(o) AS requires, providers_of(o) AS providers,
-       u.email, m.role, actor.role AS actor_role,
+       extract(epoch FROM o.max_age)::integer AS max_age, u.email, m.role, actor.role AS actor_role,
        (SELECT count(*)
           FROM (SELECT FROM memberships AS member WHERE member.organization_id = o.id LIMIT 2) AS first) AS members,
        (SELECT count(*)
@@ -280,14 +281,16 @@ INSERT INTO organizations (id, slug, name, app_metadata, founded_by, created_at,
 VALUES (:id, :slug, :name, :app_metadata, :founded_by, :acted_at, :acted_at);
 
 -- name: update_organization(id uuid, slug text, name text, level text, needs_own_provider boolean,
---                           app_metadata jsonb, acted_at timestamptz)
--- Changes no row if all values are the same.
+--                           max_age integer, app_metadata jsonb, acted_at timestamptz)
+-- Changes no row if all values are the same. A `max_age` of 0 seconds lifts the requirement.
 UPDATE organizations
    SET slug = coalesce(:slug, slug), name = coalesce(:name, name), level = coalesce(:level, level),
        needs_own_provider = coalesce(:needs_own_provider, needs_own_provider),
+       max_age = CASE WHEN :max_age IS NULL THEN max_age ELSE nullif(make_interval(secs => :max_age), '0') END,
        app_metadata = coalesce(:app_metadata, app_metadata), updated_at = :acted_at
  WHERE id = :id
    AND (:slug <> slug OR :name <> name OR :level <> level OR :needs_own_provider <> needs_own_provider
+        OR nullif(make_interval(secs => :max_age), '0') IS DISTINCT FROM max_age AND :max_age IS NOT NULL
         OR :app_metadata <> app_metadata);
 
 -- name: end_organization(id uuid, acted_at timestamptz)
@@ -452,7 +455,8 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
 SELECT o.slug,
        jsonb_build_object(
          'id', o.id, 'slug', o.slug, 'name', o.name, 'app_metadata', o.app_metadata::jsonb,
-         'requires', jsonb_build_object('aal', o.level, 'own_provider', o.needs_own_provider),
+         'requires', jsonb_build_object('aal', o.level, 'own_provider', o.needs_own_provider,
+                                        'max_age', extract(epoch FROM o.max_age)::integer),
          'domains', (SELECT coalesce(jsonb_agg(organization_domain(d) ORDER BY d.domain), '[]')
                        FROM organization_domains AS d
                       WHERE d.organization_id = o.id),

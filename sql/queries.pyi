@@ -645,6 +645,7 @@ class ListRequirementsOnMember(NamedTuple):
     name: str
     level: str
     needs_own_provider: bool
+    max_age: int | None
     has_factor: bool
     own: list[str]
     on: list[str]
@@ -1037,6 +1038,10 @@ class SelectToken(NamedTuple):
     has_second_step: bool
     aal: str | None
     methods: Any
+    method: str | None
+    session_created_at: datetime | None
+    reauthenticated_at: datetime | None
+    opened_by: str | None
     user_object: str
     memberships: str
     now: datetime
@@ -1384,6 +1389,8 @@ class LockSession(NamedTuple):
     echoes: Any
     is_same_client: bool
     amr: Any
+    reauthenticated_at: datetime | None
+    opened_by: str | None
     role: str
     made_by: str
     converted_at: datetime | None
@@ -1974,6 +1981,7 @@ class OpenClientSession(NamedTuple):
     id_token_signed_response_alg: str
     refreshes_tokens: bool
     issued_at: int
+    now: datetime
     user_object: str
     for_organization_id: str | None
     memberships: str
@@ -2001,6 +2009,7 @@ class SelectClientCaller(NamedTuple):
     resource: str | None
     scopes: list[str] | None
     amr: Any
+    auth_time: int | None
     allowed_roles: list[str] | None
     resources: list[str] | None
     is_dynamic: bool | None
@@ -2078,6 +2087,8 @@ class SelectOwnOrganizations(NamedTuple):
     refreshed_at: datetime | None
     ended_at: datetime | None
     first_passkey_at: datetime | None
+    reauthenticated_at: datetime | None
+    opened_by: str | None
     memberships: str
     invitations: str
 
@@ -2153,6 +2164,7 @@ class SelectOrganizationFacts(NamedTuple):
     next_provider_id: str
     requires: Any
     providers: list[str]
+    max_age: int | None
     email: str | None
     role: str | None
     actor_role: str | None
@@ -2202,7 +2214,7 @@ def list_owners(on: Runner, /, *, organization_id: str | None) -> list[ListOwner
 
 def insert_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, app_metadata: Any | None, founded_by: str | None) -> int: ...
 
-def update_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, level: str | None, needs_own_provider: bool | None, app_metadata: Any | None) -> int: ...
+def update_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, level: str | None, needs_own_provider: bool | None, max_age: int | None, app_metadata: Any | None) -> int: ...
 
 def end_organization(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -2804,6 +2816,10 @@ def select_administrator(on: Runner, /, *, id: str | None) -> SelectAdministrato
 
 class InsertSession(NamedTuple):
     counter: int
+    method: str
+    session_created_at: datetime
+    reauthenticated_at: datetime | None
+    opened_by: str | None
     user_object: str
     memberships: str
 
@@ -3080,6 +3096,8 @@ class SelectUser(NamedTuple):
     refreshed_at: datetime | None
     ended_at: datetime | None
     first_passkey_at: datetime | None
+    reauthenticated_at: datetime | None
+    opened_by: str | None
     user_object: str
     memberships: str
 

@@ -39,16 +39,17 @@ def get_user() -> Response:
     if key := g.key_caller:
         ids = {"user_id": key.user_id, "api_key_id": key.api_key_id}
         of_key = found(queries.select_user_of_api_key(latchkey.db, **ids), "caller.user_not_found")
-        refusal = callers.refusal_of_key(of_key, key.expires_at, policy)
-        user = organizations.user_object_for(of_key, of_key.key_aal or "aal1")
-    else:
-        caller = g.caller
-        row = found(queries.select_user(latchkey.db, **callers.caller_ids(caller)), "caller.user_not_found")
-        refusal = callers.refusal_of(row, caller, g.level, policy)
-        user = organizations.user_object_for(row, callers.aal_of(row, caller), caller.providers)
-    if refusal:
+        if refusal := callers.refusal_of_key(of_key, key.expires_at, policy):
+            raise callers.error_of(refusal)
+        standing = organizations.standing_of_key(of_key.key_aal, of_key.now)
+        return JsonResponse(organizations.user_object_for(of_key, standing))
+    caller = g.caller
+    row = found(queries.select_user(latchkey.db, **callers.caller_ids(caller)), "caller.user_not_found")
+    if refusal := callers.refusal_of(row, caller, g.level, policy):
         raise callers.error_of(refusal)
-    return JsonResponse(user)
+    if not row.memberships:
+        return JsonResponse(row.user_object)
+    return JsonResponse(organizations.user_object_for(row, callers.standing_of(row, caller)))
 
 
 @blueprint.get("/user/recent_changes")

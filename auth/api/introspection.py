@@ -65,6 +65,6 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
     user = queries.select_user(latchkey.db, **callers.caller_ids(holder))
     if user is None or user.aal is None or callers.refusal_of(user, holder, level, latchkey.policy):
         return None
-    aal = callers.aal_of(user, holder)
-    claims = tokens.present_claims(claims, user.user_object) | {"aal": aal}
-    return organizations.present_claims(claims, user.memberships, aal, holder.providers)
+    standing = callers.standing_of(user, holder)
+    claims = tokens.present_claims(claims, user.user_object) | {"aal": standing.aal}
+    return organizations.present_claims(claims, user.memberships, standing)

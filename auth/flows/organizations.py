@@ -4,7 +4,8 @@ Memberships are in memberships.py, everything else about organizations in auth/e
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from auth.core.json_bodies import JsonObject
@@ -12,11 +13,12 @@ from auth.core.providers.places import PlacedProvider, is_out_of_place
 from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
 from auth.delivery import notices
+from auth.flows.facts import own_session_of
 from auth.flows.messages import outgoing
 from auth.rules import organizations
-from auth.rules.levels import Aal
-from auth.rules.organizations import OWNER, Membership
+from auth.rules.organizations import OWNER, Membership, Standing
 from auth.rules.refusals import Refusal
+from auth.rules.sessions import EPOCH, authenticated_at
 from auth.rules.users import Person
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -35,15 +37,6 @@ class Member(NamedTuple):
     id: str
     email: str | None
     role: str | None
-
-
-class SessionFacts(Protocol):
-    """A row of a session: its level, None without one, and the methods that opened it."""
-
-    @property
-    def aal(self) -> str | None: ...
-    @property
-    def amr(self) -> object: ...
 
 
 class ProviderColumns(PlacedProvider, Protocol):
@@ -88,30 +81,29 @@ def named(name: str) -> dict[str, str | None]:
     return {"id": None, "slug": None if "\0" in name else name}
 
 
-def user_object_for(row: UserColumns, aal: Aal, providers: Collection[str] = ()) -> str:
-    """Return the user object as a session of this level, which providers may have opened, sees it.
+def user_object_for(row: UserColumns, standing: Standing) -> str:
+    """Return the user object as a session sees it.
 
     A membership that does not count in it has no role, but says what it requires (rule 47).
     """
     if not row.memberships:
         return row.user_object
-    memberships = [as_seen(each, aal, providers) for each in listed(row.memberships)]
+    memberships = [as_seen(each, standing) for each in listed(row.memberships)]
     # The rest stays as Postgres has written it: parsed, numbers of metadata would lose digits.
     return f'{{"{CLAIM}": {json.dumps(memberships, ensure_ascii=False)}, {row.user_object[1:]}'
 
 
-def as_seen(listed: JsonObject, aal: Aal, providers: Collection[str]) -> JsonObject:
+def as_seen(listed: JsonObject, standing: Standing) -> JsonObject:
     """Return a membership of a user object as a session sees it."""
-    hidden = "requires" if organizations.counts(membership_of(listed), aal, providers) else "role"
+    hidden = "requires" if organizations.counts(membership_of(listed), standing) else "role"
     return {name: value for name, value in listed.items() if name != hidden}
 
 
-def missing_step(seen: Mapping[str, Any], aal: Aal) -> Refusal | None:
-    """Return what a membership, as a session of this level sees it, lacks there; None if it counts."""
-    required = seen.get("requires")
-    if required is None:
+def missing_step(seen: Mapping[str, Any], standing: Standing) -> Refusal | None:
+    """Return what a membership, as a session sees it, lacks there; None if it counts."""
+    if "requires" not in seen:
         return None
-    return "insufficient_aal" if aal < required["aal"] else "organization_sign_in_needed"
+    return organizations.refusal_of_session(membership_of({"id": "", "role": "", **seen}), standing)
 
 
 def listed(column: str) -> list[JsonObject]:
@@ -120,38 +112,50 @@ def listed(column: str) -> list[JsonObject]:
     return memberships
 
 
-def level_and_providers(session: SessionFacts | None) -> tuple[Aal, Collection[str]]:
-    """Return the level of a session, and the providers that opened it. Without a session, nothing counts."""
-    return (session.aal or "", providers_in(session.amr)) if session else ("", ())
+def standing_of(person: "queries.SelectPerson | None") -> Standing:
+    """Return the standing of the session that a person was read with. Without one, nothing counts."""
+    session = person and own_session_of(person)
+    if person is None or session is None:
+        return organizations.NO_STANDING
+    return Standing(session.aal, providers_in(person.amr), authenticated_at(session), person.now)
 
 
-def counting(column: str, session: SessionFacts | None) -> dict[str, str]:
+def standing_of_key(aal: str | None, now: datetime) -> Standing:
+    """Return the standing of an API key: nobody signed in with it."""
+    return Standing(aal or "aal1", {}, EPOCH, now)
+
+
+def counting(column: str, standing: Standing) -> dict[str, str]:
     """Return the roles in a column of `memberships_of` that count in a session, by organization."""
-    return organizations.roles_in_token(map(membership_of, listed(column)), *level_and_providers(session))
+    return organizations.roles_in_token(map(membership_of, listed(column)), standing)
 
 
-def claim(column: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+def claim(column: str, standing: Standing) -> JsonObject:
     """Return the claim of a session's token, from a column of `memberships_of`; none without a role."""
-    if not column:
-        return {}
-    roles = organizations.roles_in_token(map(membership_of, listed(column)), aal, providers)
+    roles = counting(column, standing)
     return {CLAIM: roles} if roles else {}
 
 
-def present_claims(claims: JsonObject, column: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+def present_claims(claims: JsonObject, column: str, standing: Standing) -> JsonObject:
     """Return the claims of an introspection with the memberships that still count, and present roles."""
     memberships = claims.get(CLAIM)
     if not isinstance(memberships, dict):
         return claims
-    roles = claim(column, aal, providers).get(CLAIM, {})
+    roles = counting(column, standing)
     return claims | {CLAIM: {id: roles[id] for id in memberships if id in roles}}
 
 
 def membership_of(listed: Mapping[str, Any]) -> Membership:
     """Return a membership of a user object as the rules take it."""
     required = listed.get("requires", {})
-    level, providers = required.get("aal", "aal1"), required.get("providers")
-    return Membership(id=listed["id"], role=listed["role"], level=level, providers=providers)
+    seconds = required.get("max_age")
+    return Membership(
+        id=listed["id"],
+        role=listed["role"],
+        level=required.get("aal", "aal1"),
+        providers=required.get("providers"),
+        max_age=None if seconds is None else timedelta(seconds=seconds),
+    )
 
 
 def facts_of(

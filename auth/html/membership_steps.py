@@ -1,6 +1,6 @@
 """What a membership lacks in a session, and the page that gives it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,18 +30,29 @@ class MembershipSteps:
 
     def __init__(self, person: "queries.SelectPerson | None") -> None:
         self._person = person
+        self._standing = organizations.standing_of(person)
 
     def step(self, membership: Mapping[str, Any], next_page: str) -> MembershipStep | None:
         """Return what makes a membership count, as the user's session sees it; then `next_page` comes."""
-        missing = organizations.missing_step(membership, (self._person and self._person.aal) or "")
+        missing = organizations.missing_step(membership, self._standing)
         if missing == "organization_sign_in_needed":
             if self._provider not in membership["requires"]["providers"]:
                 return MembershipStep("asks_sign_in_of_others", _COMPANY_LINK, None)
             return MembershipStep("asks_sign_in", _COMPANY_LINK, with_query(COMPANY, {"next": next_page}))
+        if missing == "reauthentication_needed":
+            page = self._page_of_sign_in(membership["requires"].get("providers"))
+            path = with_query(page, {"next": next_page}) if page else None
+            return MembershipStep("asks_again", ("organizations", "again"), path)
         if missing == "insufficient_aal":
             link, page = _second_step()
             return MembershipStep("asks", link, with_query(page, {"next": next_page}) if page else None)
         return None
+
+    def _page_of_sign_in(self, required: Sequence[str] | None) -> str | None:
+        """Return the page of another sign-in. A session of the company is as old as the sign-in there."""
+        if self._provider in (self._standing.providers if required is None else required):
+            return COMPANY
+        return "account/confirm" if required is None else None
 
     @cached_property
     def _provider(self) -> str | None:

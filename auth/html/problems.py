@@ -279,8 +279,8 @@ def _step_of(error: ApiError) -> MembershipStep | None:
     # Only `admit_session` of the organizations names one.
     if "organization" not in error.values or not asks_for_page():
         return None
-    needs_sign_in = error.error_code == "organization_sign_in_needed"
-    requires = {"aal": "aal1", **(error.members or {})} if needs_sign_in else {"aal": "aal2"}
+    needs_step = error.error_code == "insufficient_aal"
+    requires = {"aal": "aal2"} if needs_step else {"aal": "aal1", **error.members}
     person = callers.select(latchkey.db, g.caller)
     return MembershipSteps(person).step({"requires": requires}, request.path.removeprefix("/account/"))
 

@@ -63,7 +63,9 @@ def begin_sign_in(
     return response
 
 
-def redirect_caller(provider: Provider, redirect_to: str) -> tuple[NewFlow, Response]:
+def redirect_caller(
+    provider: Provider, redirect_to: str, *, asks_again: bool = False
+) -> tuple[NewFlow, Response]:
     """Return a flow that signs in the caller alone, for an act to write, and the redirect to the provider.
 
     Call it before the act: it fetches the provider's document. Raises `ProviderRefusal`.
@@ -72,7 +74,8 @@ def redirect_caller(provider: Provider, redirect_to: str) -> tuple[NewFlow, Resp
     flow = NewFlow(
         provider, one_time.new_token(), new_secrets(None), redirect_to, one_time.hash_token(browser)
     )
-    return flow, redirect_to_provider(provider, flow.state, flow.secrets, browser, 303)
+    parameters = flow.secrets | {"asks_again": asks_again}
+    return flow, redirect_to_provider(provider, flow.state, parameters, browser, 303)
 
 
 def redirect_to_own_way(ending: FlowEnd, email: str | None) -> Response:

@@ -1,14 +1,15 @@
 """Memberships, roles, invitations and domains of organizations (rules 46 to 50)."""
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Literal, NamedTuple, Protocol
 
 from auth.rules.levels import Aal
-from auth.rules.policy import RECENT_AGE
+from auth.rules.policy import FRESH_AGE, RECENT_AGE
 from auth.rules.refusals import Refusal
+from auth.rules.sessions import EPOCH
 from auth.rules.users import Person
 
 # A token says all memberships that count: with roles of 32 characters, the claim is shorter than 4 KiB.
@@ -19,6 +20,9 @@ MOST_INVITATIONS = 100
 # Names of domains, proved or not, and providers of an organization.
 MOST_DOMAINS = 20
 MOST_PROVIDERS = 5
+# The seconds within which an organization may require the last sign-in: as long as a proof is fresh, so that
+# an owner who has given one can lift the requirement, and a year.
+LEAST_AGE, MOST_AGE = int(FRESH_AGE.total_seconds()), 365 * 86_400
 # How the TXT record of a domain begins, before its token.
 RECORD = "latchkey="
 # An organization loses a domain whose record is missing for this time.
@@ -33,14 +37,30 @@ SignInAfter = Literal["none", "lost", "opens", "joins"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A role in an organization, which requires a level of the session, and one of `providers` unless None:
-    an empty list is a requirement that no session meets.
+    """A role in an organization, which requires a level of the session, a sign-in within `max_age` unless
+    None, and one of `providers` unless None: an empty list is a requirement that no session meets.
     """
 
     id: str
     role: str
     level: Aal = "aal1"
     providers: Sequence[str] | None = None
+    max_age: timedelta | None = None
+
+
+class Standing(NamedTuple):
+    """What a session meets requirements with, at `now`: its level, the Unix time at which each provider that
+    opened it signed its user in, and when the user last authenticated (`sessions.authenticated_at`).
+    """
+
+    aal: Aal
+    providers: Mapping[str, int]
+    authenticated_at: datetime
+    now: datetime
+
+
+# Nobody has signed in: no membership counts.
+NO_STANDING = Standing("", {}, EPOCH, EPOCH)
 
 
 class AddedMembership(Protocol):
@@ -98,27 +118,44 @@ class Invitation(Protocol):
     def ended_at(self) -> datetime | None: ...
 
 
-def refusal_of_session(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> Refusal | None:
-    """Refuse a session without the level, or that none of the providers opened, which the organization
-    requires.
+def refusal_of_session(membership: Membership, standing: Standing) -> Refusal | None:
+    """Refuse a session without the level, that none of the providers opened, or whose sign-in is older than
+    the organization requires.
     """
-    if aal < membership.level:
+    if standing.aal < membership.level:
         return "insufficient_aal"
-    if membership.providers is not None and set(membership.providers).isdisjoint(providers):
+    if membership.providers is not None and standing.providers.keys().isdisjoint(membership.providers):
         return "organization_sign_in_needed"
-    return None
+    if membership.max_age is None or _signed_in_at(membership, standing) > standing.now - membership.max_age:
+        return None
+    return "reauthentication_needed"
 
 
-def counts(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> bool:
+def _signed_in_at(membership: Membership, standing: Standing) -> datetime:
+    """When the sign-in was whose age an organization limits.
+
+    One that requires its own provider wants that provider's word: with a proof given here since, a former
+    employee would stay a member.
+    """
+    if membership.providers is None:
+        return standing.authenticated_at
+    newest = max(standing.providers[name] for name in membership.providers if name in standing.providers)
+    return min(standing.authenticated_at, datetime.fromtimestamp(newest, UTC))
+
+
+def at_any_age(standing: Standing) -> Standing:
+    """Return the standing of the session if its sign-in were recent enough for every organization."""
+    return standing._replace(now=EPOCH)
+
+
+def counts(membership: Membership, standing: Standing) -> bool:
     """Rule 47: whether a membership counts in a session."""
-    return refusal_of_session(membership, aal, providers) is None
+    return refusal_of_session(membership, standing) is None
 
 
-def roles_in_token(
-    memberships: Iterable[Membership], aal: Aal, providers: Collection[str] = ()
-) -> dict[str, str]:
+def roles_in_token(memberships: Iterable[Membership], standing: Standing) -> dict[str, str]:
     """Rule 47: the roles that a token says, by organization: all that count."""
-    return {each.id: each.role for each in memberships if counts(each, aal, providers)}
+    return {each.id: each.role for each in memberships if counts(each, standing)}
 
 
 def may_manage(actor: Role, before: Role, after: Role) -> bool:

@@ -33,15 +33,23 @@ class Session(Protocol):
     def first_passkey_at(self) -> datetime | None: ...
 
 
-class AuthenticatedSession(Session, Protocol):
-    """`reauthenticated_at` is when the user last authenticated again in the session. `opened_by` is the
-    session that gave an application this one.
+class Authentication(Protocol):
+    """When and how the user of a session authenticated. `reauthenticated_at` is when they last did so again
+    in the session. `opened_by` is the session that gave an application this one.
     """
 
+    @property
+    def method(self) -> str: ...
+    @property
+    def session_created_at(self) -> datetime: ...
     @property
     def reauthenticated_at(self) -> datetime | None: ...
     @property
     def opened_by(self) -> str | None: ...
+
+
+class AuthenticatedSession(Session, Authentication, Protocol):
+    """A session, and when its user authenticated."""
 
 
 class ProvedSession(AuthenticatedSession, Protocol):
@@ -90,8 +98,9 @@ def end_of_session(user: User, session: Session | None, policy: Policy) -> Refus
     return "session_expired" if max(begins) <= user.now - policy.session_timebox else None
 
 
-def authenticated_at(session: AuthenticatedSession) -> datetime:
-    """When the session's user last authenticated.
+def authenticated_at(session: Authentication) -> datetime:
+    """When the session's user last authenticated: at the sign-in, a second step or another proof, not at a
+    refresh. It is the `auth_time` of applications, and the age that organizations limit (rule 47).
 
     An application's session is as old as the proof of the browser that opened it, or a stolen cookie could
     open fresh sessions. A sign-up that goes on in its window authenticates nobody: the password was typed

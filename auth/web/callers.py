@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 from typing import TypeAlias, TypedDict, cast
 
 from auth.core.tokens.access_tokens import Caller
-from auth.rules import tokens
+from auth.rules import sessions, tokens
 from auth.rules.levels import Aal, Level
+from auth.rules.organizations import Standing
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
-from auth.rules.sessions import Session
+from auth.rules.sessions import Authentication, Session
 from auth.rules.tokens import ApiKey
 from auth.web.errors import ApiError
 from sql import Runner, queries
@@ -24,6 +25,10 @@ CallerFacts: TypeAlias = (
     "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
     " | queries.SelectMember | queries.SelectOwnOrganizations"
+)
+# Those of them that also say when the session's user last authenticated.
+StandingFacts: TypeAlias = (
+    "queries.SelectUser | queries.SelectPerson | queries.SelectMember | queries.SelectOwnOrganizations"
 )
 # The rows with the columns of `user_facts`, and the level and the end of an API key.
 KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"
@@ -75,6 +80,12 @@ def aal_of(row: "CallerFacts", caller: Caller) -> Aal:
     to a session of `aal1`.
     """
     return min(max(caller.aal, "aal1"), row.aal or "")
+
+
+def standing_of(row: "StandingFacts", caller: Caller) -> Standing:
+    """Return what the caller's session, which is open, meets requirements of organizations with."""
+    session = cast(Authentication, row)
+    return Standing(aal_of(row, caller), caller.providers, sessions.authenticated_at(session), row.now)
 
 
 def session_of(row: "CallerFacts") -> Session | None:

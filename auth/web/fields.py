@@ -15,6 +15,7 @@ from marshmallow.fields import Function
 
 from auth.core import addresses, json_bodies, normalize
 from auth.core.passwords import hashing
+from auth.rules.organizations import LEAST_AGE, MOST_AGE
 from auth.web import g
 from auth.web.context import latchkey
 
@@ -224,6 +225,7 @@ KeyScopes = _checked(
 )
 Lifetime = _whole(60, 10 * 365 * 86_400)
 TokenLifetime = _whole(30, 86_400)
+SessionAge = _whole(LEAST_AGE, MOST_AGE)
 Timestamp = _field(_timestamp)
 # The format of a form's field in browsers, in UTC.
 Minute = _field(lambda value: _timestamp(f"{value}Z"))

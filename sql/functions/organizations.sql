@@ -1,9 +1,11 @@
--- The requirements of an organization: a session's level, and one of its providers that are on.
+-- The requirements of an organization: a session's level, one of its providers that are on, and the seconds since the
+-- last sign-in.
 CREATE OR REPLACE FUNCTION requirement_of(o organizations) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object('aal', o.level)
          || CASE WHEN o.needs_own_provider THEN jsonb_build_object('providers', providers_of(o)) ELSE '{}' END
+         || jsonb_strip_nulls(jsonb_build_object('max_age', extract(epoch FROM o.max_age)::integer))
 $$;
 
 -- The names of an organization's providers that are on, as the methods of sessions have them.
@@ -23,7 +25,7 @@ AS $$
   SELECT CASE WHEN is_on THEN (
            SELECT coalesce('"organizations": ' || jsonb_agg(
                              jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name, 'role', m.role)
-                             || CASE WHEN o.level = 'aal1' AND NOT o.needs_own_provider THEN '{}'
+                             || CASE WHEN o.level = 'aal1' AND NOT o.needs_own_provider AND o.max_age IS NULL THEN '{}'
                                      ELSE jsonb_build_object('requires', requirement_of(o)) END
                              ORDER BY o.slug)::text || ', ', '')
              FROM memberships AS m

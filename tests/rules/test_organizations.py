@@ -1,10 +1,11 @@
 """Who belongs to an organization, and who may say so (rules 46 to 49), a sentence and an example each."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from auth.rules import organizations
-from auth.rules.organizations import Membership
+from auth.rules.organizations import Membership, Standing
+from auth.rules.sessions import EPOCH
 from tests.rules.facts import ALICE, ANONYMOUS, DAY, NOW, UNUSED
 from tests.support.cases import cases
 
@@ -12,6 +13,7 @@ ACME = Membership(id="acme", role="admin")
 SECURE = Membership(id="secure", role="owner", level="aal2")
 FEDERATED = Membership(id="federated", role="member", providers=["sso:1"])
 PROVED = replace(ALICE, email_proved=True)
+HALF_A_DAY, SECOND = timedelta(hours=12), timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,11 @@ class OrganizationProvider:
 
 
 TRIED = OrganizationProvider(tried_at=NOW)
+
+
+def standing_of(aal, providers=(), *, age=timedelta(0), age_at_provider=timedelta(0)):
+    times = dict.fromkeys(providers, int((NOW - age_at_provider).timestamp()))
+    return Standing(aal, times, NOW - age, NOW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +49,8 @@ class Invitation:
     ],
 )
 def test_membership_counts(sentence, aal, providers, roles):
-    assert organizations.roles_in_token([ACME, SECURE, FEDERATED], aal, providers) == roles
+    standing = standing_of(aal, providers)
+    assert organizations.roles_in_token([ACME, SECURE, FEDERATED], standing) == roles
 
 
 @cases(
@@ -194,7 +202,59 @@ def test_deletion_of_a_user_leaves_or_ends_an_organization(role, members, owners
 )
 def test_session_is_refused(sentence, providers, aal, opened_by, refusal):
     membership = Membership(id="acme", role="member", providers=providers)
-    assert organizations.refusal_of_session(membership, aal, opened_by) == refusal
+    assert organizations.refusal_of_session(membership, standing_of(aal, opened_by)) == refusal
+
+
+@cases(
+    ("sentence", "max_age", "age", "refusal"),
+    [
+        ("Without the requirement, any sign-in counts.", None, 365 * DAY, None),
+        ("A younger one counts.", HALF_A_DAY, HALF_A_DAY - SECOND, None),
+        ("One of exactly the age does not.", HALF_A_DAY, HALF_A_DAY, "reauthentication_needed"),
+        ("An older one does not.", HALF_A_DAY, HALF_A_DAY + SECOND, "reauthentication_needed"),
+        ("Nor one of an API key.", HALF_A_DAY, NOW - EPOCH, "reauthentication_needed"),
+        ("A clock that was set back refuses nobody.", HALF_A_DAY, -DAY, None),
+    ],
+)
+def test_age_of_sign_in_is_limited(sentence, max_age, age, refusal):
+    membership = Membership(id="acme", role="member", max_age=max_age)
+    assert organizations.refusal_of_session(membership, standing_of("aal1", age=age)) == refusal
+
+
+@cases(
+    ("sentence", "age", "age_at_provider", "refusal"),
+    [
+        ("Both are young.", SECOND, 2 * SECOND, None),
+        ("A later proof replaces no sign-in at the provider.", SECOND, DAY, "reauthentication_needed"),
+        ("Nor the provider's word that it was earlier.", DAY, SECOND, "reauthentication_needed"),
+    ],
+)
+def test_age_counts_from_the_required_provider(sentence, age, age_at_provider, refusal):
+    membership = Membership(id="acme", role="member", providers=["sso:1", "sso:2"], max_age=HALF_A_DAY)
+    standing = standing_of("aal2", ["sso:2"], age=age, age_at_provider=age_at_provider)
+    assert organizations.refusal_of_session(membership, standing) == refusal
+    # Any sign-in counts where the organization requires none of its providers.
+    free = replace(membership, providers=None)
+    assert organizations.counts(free, standing) == (age < HALF_A_DAY)
+
+
+def test_order_of_requirements_is_level_provider_age():
+    membership = Membership(id="acme", role="member", level="aal2", providers=["sso:1"], max_age=HALF_A_DAY)
+    refusals = [
+        organizations.refusal_of_session(membership, standing_of(aal, providers, age=DAY))
+        for aal, providers in [("aal1", []), ("aal2", []), ("aal2", ["sso:1"])]
+    ]
+    assert refusals == ["insufficient_aal", "organization_sign_in_needed", "reauthentication_needed"]
+
+
+def test_session_at_any_age_meets_the_age_and_nothing_else():
+    old = standing_of("aal1", ["sso:1"], age=365 * DAY, age_at_provider=365 * DAY)
+    young, membership = organizations.at_any_age(old), Membership(id="acme", role="member", max_age=DAY)
+    assert not organizations.counts(membership, old)
+    assert organizations.counts(membership, young)
+    assert organizations.counts(replace(membership, providers=["sso:1"]), young)
+    assert not organizations.counts(replace(membership, level="aal2"), young)
+    assert not organizations.counts(replace(membership, providers=["sso:2"]), young)
 
 
 @cases(

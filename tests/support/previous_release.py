@@ -22,6 +22,8 @@ NAME, COMMIT = next(iter(RELEASES.items()))
 CHANGED = {
     "admits": "a session for a resource whose spelling has changed has not lost access",
     "caller_facts": "a session of a term that is over has ended",
+    "memberships_of": "owners and clients read a required age, which their nodes ignore",
+    "requirement_of": "owners and clients read a required age, which their nodes ignore",
     "is_live": "a session or API key of a term that is over has ended",
     "record_acts_at": "the user who signs up, links an identity or joins is the actor of that",
 }

@@ -11,7 +11,7 @@ import json
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -56,8 +56,8 @@ class Caller:
     expires_at: int | None
     aal: str
     cookie_hash: bytes | None = None
-    # The names of the providers that opened the session.
-    providers: tuple[str, ...] = ()
+    # The providers that opened the session, each with the Unix time of its sign-in.
+    providers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +217,16 @@ class AccessTokens:
         return ServiceRole(claims["role"], header.kid, *times)
 
 
-def providers_in(amr: object) -> tuple[str, ...]:
-    """Return the providers among the methods of a session. A hook may leave the claim out."""
+def providers_in(amr: object) -> dict[str, int]:
+    """Return the providers among the methods of a session, each with the Unix time of its sign-in. A hook may
+    leave the claim out.
+    """
     methods = amr if isinstance(amr, list) else []
-    return tuple(str(each["provider"]) for each in methods if isinstance(each, dict) and "provider" in each)
+    return {
+        str(each["provider"]): each["timestamp"] if jws.is_time(each.get("timestamp")) else 0
+        for each in methods
+        if isinstance(each, dict) and "provider" in each
+    }
 
 
 def _ids(claims: Mapping[str, object], name: str) -> tuple[str, str]:

@@ -112,6 +112,7 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
             issued_at=now,
             user_object=token_row.user_object,
             memberships=token_row.memberships,
+            authenticated_at=token_row.now,
         )
         return access_token.event_of(asked, hook, compose(parts, token), "password")
     address = row.email if setting == "send_email" else row.phone

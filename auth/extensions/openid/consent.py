@@ -166,7 +166,7 @@ def lack_of(
 
 def _memberships_of(row: RequestRow, person: "queries.SelectPerson | None") -> dict[str, bool]:
     """Return the caller's memberships, by id, with whether each counts in the session."""
-    counting = organizations.counting(row.memberships, person)
+    counting = organizations.counting(row.memberships, organizations.standing_of(person))
     return {each["id"]: each["id"] in counting for each in organizations.listed(row.memberships)}
 
 

@@ -18,6 +18,7 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends, facts, organizations
 from auth.flows.sessions import refreshing
 from auth.rules import clients, consent, sessions, tokens
+from auth.rules.organizations import at_any_age
 from auth.rules.policy import Policy
 from auth.rules.refreshing import refusal_of_token
 from auth.rules.refusals import Refusal
@@ -27,6 +28,7 @@ from sql import acts, queries
 
 _UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
+_TOO_OLD = "The sign-in is older than the organization accepts: authorize with prompt=login"
 # The `error` and `error_description` of a refused code.
 _REFUSED_CODES: dict[consent.CodeRefusal, tuple[str, str]] = {
     "invalid_grant": ("invalid_grant", _UNKNOWN_CODE),
@@ -102,7 +104,7 @@ def _open_session(
         has_grant=request.grant_id is not None,
     )
     policy = asked.parts.policy
-    counting = organizations.counting(request.memberships, person if opener else None)
+    counting = organizations.counting(request.memberships, organizations.standing_of(person))
     if refusal := consent.refusal_of_code(code, person, opener, client, policy, counting):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
@@ -169,11 +171,15 @@ def _refusal_of_access(
 
     A session whose user lost the membership that it needs ends: `access_lost`.
     """
-    client, counting = facts.client_of(row), organizations.counting(row.memberships, row)
+    client, standing = facts.client_of(row), memberships.standing_of(row)
+    counting = organizations.counting(row.memberships, standing)
     if tokens.refusal_of_client_session(row, row, row.resource, client, None, policy, counting):
-        if client is not None and clients.lacks_membership(client, counting):
+        # A session that is only too old does not end: the organization may accept it again.
+        own = organizations.counting(row.memberships, at_any_age(standing))
+        if client is not None and clients.lacks_membership(client, own):
             return "access_lost"
-        raise OAuthError("invalid_grant", _UNKNOWN)
+        is_too_old = client is not None and clients.lacks_membership(client, counting)
+        raise OAuthError("invalid_grant", _TOO_OLD if is_too_old else _UNKNOWN)
     return None
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from auth.core.tokens.client_tokens import ClientCaller
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.extensions.openid.memberships import present_claims
+from auth.extensions.openid.memberships import present_claims, standing_of
 from auth.flows import facts, organizations
 from auth.rules import tokens
 from auth.rules.clients import Client, spelled_in
@@ -47,5 +47,5 @@ def refusal_of(row: "queries.SelectClientCaller", caller: ClientCaller, policy: 
         facts.client_of(row),
         callers.moment_of(caller.expires_at),
         policy,
-        organizations.counting(row.memberships, row),
+        organizations.counting(row.memberships, standing_of(row)),
     )

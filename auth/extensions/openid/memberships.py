@@ -6,13 +6,16 @@ name, and `organizations` for the roles in all.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
+from auth.core.tokens.access_tokens import providers_in
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import organizations
 from auth.rules.consent import Offer
+from auth.rules.organizations import Standing
 from sql import queries
 
 # The scopes about users, but those about organizations.
@@ -68,7 +71,7 @@ def needed(
 ) -> list[JsonObject]:
     """Return what is `offered`, and the membership that the client demands of its users."""
     return [
-        _as_seen(each, person)
+        organizations.as_seen(each, organizations.standing_of(person))
         for each in organizations.listed(row.memberships)
         if is_for_members(row, client) and serves(row, client, each)
     ]
@@ -103,16 +106,19 @@ def offer_of(
     return Offer(memberships, chosen, is_named=_requested(row.scopes) != "")
 
 
-def _as_seen(membership: JsonObject, session: organizations.SessionFacts | None) -> JsonObject:
-    return organizations.as_seen(membership, *organizations.level_and_providers(session))
+def standing_of(row: _Session) -> Standing:
+    """Return the standing of a client's session, which is as old as its `auth_time`."""
+    authenticated_at = datetime.fromtimestamp(row.auth_time or 0, UTC)
+    return Standing(row.aal or "", providers_in(row.amr), authenticated_at, row.now)
 
 
 def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
     """Return the claims of a session's scopes: memberships that count in it, with their present roles."""
+    roles = organizations.counting(row.memberships, standing_of(row))
     counting = {
         each["id"]: {name: each[name] for name in ("id", "slug", "role")}
-        for each in (_as_seen(each, row) for each in organizations.listed(row.memberships))
-        if "role" in each
+        for each in organizations.listed(row.memberships)
+        if each["id"] in roles
     }
     claims: dict[str, Any] = {}
     if _requested(granted) is not None and row.for_organization_id in counting:

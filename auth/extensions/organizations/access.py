@@ -4,9 +4,10 @@ A member acts by the role (rule 48), the service role key and administrators of 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
@@ -25,31 +26,38 @@ from auth.flows.organizations import (
 from auth.flows.sign_in import reauthentication
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import organizations
-from auth.rules.levels import Aal
-from auth.rules.organizations import Role
+from auth.rules.organizations import Role, Standing
 from auth.rules.proofs import Proof
 from auth.web.asked import Asked
-from auth.web.callers import aal_of
+from auth.web.callers import standing_of
 from auth.web.errors import ApiError, found
 from sql import Runner, acts, queries
 from sql.acts import Act
 
 CHANGE = WantedChange("change", "organization")
+# What the error about a session says of the requirement, and what else.
+_MEMBERS_OF_REFUSALS: Mapping[str, Sequence[str]] = {
+    "organization_sign_in_needed": ("providers",),
+    "reauthentication_needed": ("max_age", "providers"),
+}
+_DETAILS: Mapping[str, str] = {
+    "reauthentication_needed": "sign in again: the sign-in of this session is older than max_age"
+}
 
 
 @dataclass(frozen=True)
 class VisibleOrganization:
-    """An organization that the caller may see. `role` and `aal`, the level of the session, are the caller's,
-    None for an operator; an act demands one of `roles` again, if there are any.
+    """An organization that the caller may see. `role`, and `standing` of the session, are the caller's, None
+    for an operator; an act demands one of `roles` again, if there are any.
     """
 
     id: str
     slug: str
     name: str
     role: Role
-    requires: object
+    requires: Mapping[str, Any]
     object: str
-    aal: Aal | None = None
+    standing: Standing | None = None
     roles: Sequence[str] = ()
     # The facts about the caller, from the same statement; None for an operator.
     caller: "queries.SelectMember | None" = None
@@ -79,7 +87,7 @@ def find(asked: Asked, name: str) -> VisibleOrganization:
             member.membership,
             member.requires,
             member.organization_object or "",
-            aal_of(member, asked.caller),
+            standing_of(member, asked.caller),
             caller=member,
         )
     # Owners read a refusal in the log of their organization.
@@ -93,7 +101,7 @@ def admit(asked: Asked, organization: VisibleOrganization, *roles: str) -> Visib
     """
     if is_operator(asked):
         return organization
-    admit_session(asked, organization.aal, organization, organization.role or "", organization.requires)
+    admit_session(organization.standing, organization, organization.role or "", organization.requires)
     if roles and organization.role not in roles:
         raise ApiError("organization.insufficient_permissions")
     return replace(organization, roles=roles)
@@ -111,8 +119,8 @@ def find_row(asked: Asked, id: str) -> "queries.SelectOrganization":
 def memberships_and_invitations(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
     """Return the caller's memberships, as the session sees them, and the open invitations."""
     row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
-    aal, providers = aal_of(row, asked.caller), asked.caller.providers
-    memberships = [as_seen(each, aal, providers) for each in listed(row.memberships)]
+    standing = standing_of(row, asked.caller)
+    memberships = [as_seen(each, standing) for each in listed(row.memberships)]
     return memberships, json.loads(row.invitations)
 
 
@@ -165,26 +173,25 @@ def lock(
     if caller:
         role = found(facts.actor_role, "organization_not_found")
         if not is_leaving:
-            admit_session(asked, aal_of(caller, asked.caller), facts, role, facts.requires)
+            admit_session(standing_of(caller, asked.caller), facts, role, facts.requires)
         if organization.roles and role not in organization.roles:
             raise ApiError("organization.insufficient_permissions")
     return facts, caller
 
 
 def admit_session(
-    asked: Asked,
-    aal: Aal | None,
+    standing: Standing | None,
     organization: "VisibleOrganization | OrganizationFacts",
     role: str,
-    requires: object,
+    requires: Mapping[str, Any],
 ) -> None:
     """Refuse a session in which a membership does not count. Its page leads to what is needed."""
     membership = membership_of({"id": organization.id, "role": role, "requires": requires})
-    refusal = organizations.refusal_of_session(membership, aal or "", asked.caller.providers)
-    needs_sign_in = refusal == "organization_sign_in_needed"
+    refusal = organizations.refusal_of_session(membership, standing or organizations.NO_STANDING)
     if refusal:
-        members = {"providers": membership.providers} if needs_sign_in else None
-        raise ApiError(refusal, members=members, organization=organization.name)
+        names = _MEMBERS_OF_REFUSALS.get(refusal, ())
+        members = {name: requires[name] for name in names if name in requires}
+        raise ApiError(refusal, _DETAILS.get(refusal), members=members, organization=organization.name)
 
 
 def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:

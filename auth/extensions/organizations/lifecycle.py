@@ -10,15 +10,15 @@ from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows import ends
+from auth.flows.facts import PersonFacts
 from auth.flows.organizations import OrganizationFacts, facts_of, record, refuse_key, tell_owners
 from auth.rules import organizations
-from auth.rules.levels import Aal
 from auth.rules.organizations import OWNER
+from auth.web import callers
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from sql import queries
-from sql.acts import Act
 
 # Segments of the paths of pages.
 _RESERVED = {"new", "join", "invitations"}
@@ -69,13 +69,15 @@ def _create(asked: Asked, body: JsonObject, id: str, slug: str) -> str:
 
 
 def change(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> str:
-    """Change the name or the requirement; an operator also the short name and the metadata."""
+    """Change the name or the requirements; an operator also the short name and the metadata."""
     organization = access.admit(asked, organization, OWNER)
     access.demand_operator(asked, body, "slug", "app_metadata")
     slug, metadata, required = body.get("slug"), body.get("app_metadata"), body.get("requires", {})
     level, own_provider = required.get("aal"), required.get("own_provider")
+    # The statement takes 0 for null, which lifts the requirement.
+    max_age = required["max_age"] or 0 if "max_age" in required else None
     # A requirement would lock out the session that makes it.
-    if level and organization.aal is not None and organization.aal < level:
+    if level and organization.standing and organization.standing.aal < level:
         raise ApiError("insufficient_aal")
     if slug and _is_reserved(slug):
         raise ApiError("slug_exists")
@@ -85,16 +87,27 @@ def change(asked: Asked, organization: VisibleOrganization, body: JsonObject) ->
         if own_provider:
             # One that is on stays on until the requirement is committed.
             act.lock_providers_of(organization.id)
-        facts, _ = access.lock(asked, act, organization, *wanted, proof=proof)
-        if own_provider:
-            _check_own_sign_in(asked, act, facts, organization.aal)
-        columns = {"slug": slug, "name": body.get("name"), "level": level, "needs_own_provider": own_provider}
+        facts, caller = access.lock(asked, act, organization, *wanted, proof=proof)
+        _check_own_session(asked, facts, caller, own_provider=own_provider, max_age=max_age)
+        if own_provider and not access.has_way_in(asked, act, facts.id):
+            # Only an operator could lift it.
+            why = "requires.own_provider: needs a provider that is on, with a domain"
+            raise ApiError("validation_failed", why)
         is_changed = queries.update_organization(
-            act, id=facts.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
+            act,
+            id=facts.id,
+            slug=slug,
+            name=body.get("name"),
+            level=level,
+            needs_own_provider=own_provider,
+            max_age=max_age,
+            app_metadata=None if metadata is None else json.dumps(metadata),
         )
         demands = {"requires": level} if level not in (None, facts.level) else {}
         if own_provider not in (None, facts.needs_own_provider):
             demands["requires_own_provider"] = own_provider
+        if max_age not in (None, facts.max_age or 0):
+            demands["requires_max_age"] = max_age
         if is_changed:
             record(act, "organization_changed", facts, event="organization.updated", **demands)
         if "requires" in demands:
@@ -102,18 +115,30 @@ def change(asked: Asked, organization: VisibleOrganization, body: JsonObject) ->
         if "requires_own_provider" in demands:
             notice = "required" if own_provider else "lifted"
             tell_owners(asked, act, facts, "organization_sign_in", change=notice)
+        if "requires_max_age" in demands:
+            tell_owners(asked, act, facts, "organization_session_age", max_age=max_age)
     return access.find_row(asked, organization.id).organization_object
 
 
-def _check_own_sign_in(asked: Asked, act: Act, organization: OrganizationFacts, aal: Aal | None) -> None:
-    """Refuse the requirement unless the caller signed in with a provider that can sign in others, too."""
-    if not access.is_operator(asked):
-        demanded = organization.requires | {"providers": organization.providers}
-        access.admit_session(asked, aal, organization, OWNER, demanded)
-    if not access.has_way_in(asked, act, organization.id):
-        # Only an operator could lift it.
-        why = "requires.own_provider: needs a provider that is on, with a domain"
-        raise ApiError("validation_failed", why)
+def _check_own_session(
+    asked: Asked,
+    organization: OrganizationFacts,
+    caller: "PersonFacts | None",
+    *,
+    own_provider: bool | None,
+    max_age: int | None,
+) -> None:
+    """Refuse requirements that the caller's own session does not meet: it must be one that a provider of the
+    organization opened, or whose sign-in is as recent.
+    """
+    if caller is None:
+        return
+    demanded = dict(organization.requires)
+    if own_provider is not None:
+        demanded["providers"] = organization.providers if own_provider else None
+    if max_age is not None:
+        demanded["max_age"] = max_age or None
+    access.admit_session(callers.standing_of(caller, asked.caller), organization, OWNER, demanded)
 
 
 def end(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> None:

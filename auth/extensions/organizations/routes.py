@@ -27,7 +27,11 @@ NewOrganization = schemas.Input.of(
     owner=fields.Uuid(),
     app_metadata=fields.Metadata(),
 )
-_Requires = schemas.Input.of(aal=fields.Choice("aal1", "aal2"), own_provider=fields.Flag())
+_Requires = schemas.Input.of(
+    aal=fields.Choice("aal1", "aal2"),
+    own_provider=fields.Flag(),
+    max_age=fields.SessionAge(allow_none=True),
+)
 _OrganizationChange = schemas.Reauthentication.of(
     name=fields.OrganizationName(),
     slug=fields.Slug(),

@@ -20,7 +20,7 @@ from auth.html.browser_sessions import signed_in
 from auth.html.page import address, next_code, page, redirect_to_own
 from auth.html.problems import Problem, form, problem_of_redirect
 from auth.rules.users import AddressKind
-from auth.web import Level, audited, cookies
+from auth.web import Level, audited, callers, cookies
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -35,7 +35,7 @@ _SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
 def own_user() -> dict[str, Any]:
     asked = current_asked()
     row = asked.admit_reader(queries.select_user(asked.db, **asked.caller_ids))
-    return json.loads(organizations.user_object_for(row, asked.caller.aal, asked.caller.providers))
+    return json.loads(organizations.user_object_for(row, callers.standing_of(row, asked.caller)))
 
 
 @blueprint.get("/account/name")

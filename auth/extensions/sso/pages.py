@@ -100,14 +100,18 @@ def show_account(problem: Problem | None = None) -> Response:
 @form("move_to_company", shown=show_account, level=Level.PROOF)
 @audited("change_refused")
 def submit_account() -> Response:
-    """Send the browser to the company's provider, with a flow that signs in nobody but the caller."""
+    """Send the browser to the company's provider, with a flow that signs in nobody but the caller.
+
+    In a session that the provider opened, it asks the user to authenticate there again.
+    """
     asked, to = current_asked(), destination()
     person = asked.live_caller()
     row = company.of_caller(asked, person)
     provider = provider_named(asked, f"{PREFIX}{row.id}")
+    asks_again = provider.name in asked.caller.providers
     if row.is_linked and not has_proof(asked, person):
         # A sign-in as every morning. After a proof, it may also replace the provider's subject.
-        return begin_sign_in(provider, to.own_url("sign-in"), status=303)
-    flow, response = redirect_caller(provider, to.own_url(COMPANY))
+        return begin_sign_in(provider, to.own_url("sign-in"), asks_again=asks_again, status=303)
+    flow, response = redirect_caller(provider, to.own_url(COMPANY), asks_again=asks_again)
     company.begin_move(asked, row.id, flow)
     return response

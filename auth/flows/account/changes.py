@@ -151,8 +151,8 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
 
 
 def _shown(asked: Asked, caller: PersonFacts, user: "queries.ChangeUser") -> "queries.ChangeUser":
-    aal = callers.aal_of(caller, asked.caller)
-    return user._replace(user_object=organizations.user_object_for(user, aal, asked.caller.providers))
+    standing = callers.standing_of(caller, asked.caller)
+    return user._replace(user_object=organizations.user_object_for(user, standing))
 
 
 def delete_caller(asked: Asked, body: JsonObject) -> str:

@@ -11,15 +11,18 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import providers_in
 from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.flows import organizations
 from auth.registry import TokenHook
-from auth.rules import levels
+from auth.rules import levels, sessions
 from auth.rules.deciding import Deciding, still_decides
+from auth.rules.organizations import Standing
+from auth.rules.sessions import Authentication
 from auth.rules.users import is_anonymous, is_banned
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
@@ -69,6 +72,14 @@ class Token:
     user_object: str
     # A column of `memberships_of`.
     memberships: str
+    # When the session's user last authenticated.
+    authenticated_at: datetime
+
+    @property
+    def standing(self) -> Standing:
+        """What the session meets requirements of organizations with, when the token is issued."""
+        now = datetime.fromtimestamp(self.issued_at, UTC)
+        return Standing(self.aal, providers_in(self.amr), self.authenticated_at, now)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +140,15 @@ def about_new(
     method: str,
     *,
     provider: str | None = None,
+    authenticated_at: datetime | None = None,
     opener: str | None = None,
 ) -> Issue:
-    """Ask about a new session of a user for a client, which a session on our pages may open."""
-    return _about_user(asked, hook, Issue(user_id=user_id, decided_by=opener), method, provider)
+    """Ask about a new session of a user for a client, which a session on our pages may open.
+
+    `authenticated_at` is when the provider authenticated the user, if it was earlier.
+    """
+    issue = Issue(user_id=user_id, decided_by=opener)
+    return _about_user(asked, hook, issue, method, provider, authenticated_at=authenticated_at)
 
 
 def about_own(asked: Asked, hook: TokenHook, second_step: str | None) -> Issue:
@@ -162,6 +178,7 @@ def _about_user(
     method: str | None = None,
     provider: str | None = None,
     reason: str | None = None,
+    authenticated_at: datetime | None = None,
 ) -> Issue:
     """Ask the hook about the next token of a user, whose session `method` may raise. The hook is told a
     `reason`, by default the last method.
@@ -173,9 +190,11 @@ def _about_user(
         return issue
     step: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
     step |= {"timestamp": int(row.now.timestamp())}
-    aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [step])
+    aal, amr, moment = "aal1", [step], min(authenticated_at or row.now, row.now)
+    if row.aal:
+        aal, amr, moment = row.aal, row.methods, sessions.authenticated_at(cast(Authentication, row))
     if method in _SECOND_STEPS:
-        aal, amr = "aal2", [each for each in amr if each["method"] != method] + [step]
+        aal, amr, moment = "aal2", [each for each in amr if each["method"] != method] + [step], row.now
     token = Token(
         session_id=issue.session_id,
         aal=aal,
@@ -184,6 +203,7 @@ def _about_user(
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
         memberships=row.memberships,
+        authenticated_at=moment,
     )
     asked.noted.note(user_id=issue.user_id)
     answer = hook(asked, compose(asked.parts, token), reason or amr[-1]["method"])
@@ -208,7 +228,8 @@ def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
     user = json.loads(token.user_object)
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
-    own |= organizations.claim(token.memberships, token.aal, providers_in(token.amr))
+    if token.memberships:
+        own |= organizations.claim(token.memberships, token.standing)
     claims = parts.access_tokens.compose(user, token.issued_at, own)
     is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

@@ -11,7 +11,6 @@ from auth.core import constants, json_bodies
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
-from auth.core.tokens.access_tokens import providers_in
 from auth.flows import ends, facts, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
@@ -165,6 +164,7 @@ def open_session(
         issued_at=int(now.timestamp()),
         user_object=row.user_object,
         memberships=row.memberships,
+        authenticated_at=sessions.authenticated_at(row),
         issue=issue,
     )
 
@@ -217,13 +217,18 @@ def raise_session(
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
     return IssuedSession(
-        **row._asdict(), issue=issue, cookie=credentials.renew(asked, act, user_id, session_id)
+        **row._asdict(),
+        authenticated_at=act.acted_at,
+        issue=issue,
+        cookie=credentials.renew(asked, act, user_id, session_id),
     )
 
 
 def token_response(parts: Latchkey, session: IssuedSession, **members: object) -> str:
     """Return the body of the response, as JSON."""
-    user = organizations.user_object_for(session, session.aal, providers_in(session.amr))
+    user = session.user_object
+    if session.memberships:
+        user = organizations.user_object_for(session, session.standing)
     return json_bodies.encode_with(members | tokens(parts, session), user=user)
 
 
@@ -340,7 +345,15 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
         person = queries.select_person(asked.db, user_id=row.user_id, session_id=row.opened_by)
     if not row or not person or _verdict_on_code(asked, row, person, code_challenge) is not None:
         return about_new(asked, hook, None, "")  # asks nothing: there is no user
-    return about_new(asked, hook, row.user_id, row.method, provider=row.provider, opener=row.opened_by)
+    return about_new(
+        asked,
+        hook,
+        row.user_id,
+        row.method,
+        provider=row.provider,
+        authenticated_at=row.authenticated_at if row.method == "oauth" else None,
+        opener=row.opened_by,
+    )
 
 
 def proof_of_browser(act: acts.Act, person: PersonFacts, session_id: str) -> SignInProof:

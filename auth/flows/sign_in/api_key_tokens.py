@@ -96,7 +96,8 @@ def _compose(asked: Asked, row: "queries.SelectApiKeyToUse", user: organizations
         "api_key_id": row.api_key_id,
         "scope": " ".join(row.scopes),
     }
-    own |= organizations.claim(user.memberships, row.key_aal or "aal1")
+    standing = organizations.standing_of_key(row.key_aal, row.now)
+    own |= organizations.claim(user.memberships, standing)
     return asked.parts.access_tokens.compose(json.loads(user.user_object), now, own)
 
 
@@ -130,4 +131,5 @@ def introspect_token(asked: Asked, token: str) -> JsonObject | None:
     if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
     claims = tokens.present_claims(claims, row.user_object)
-    return organizations.present_claims(claims, row.memberships, row.key_aal or "aal1")
+    standing = organizations.standing_of_key(row.key_aal, row.now)
+    return organizations.present_claims(claims, row.memberships, standing)

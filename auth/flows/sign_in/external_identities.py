@@ -131,7 +131,10 @@ def _issue(
         if not (id_token and queries.select_spent_id_token(act, token_hash=id_token["token_hash"])):
             user = _user_of(asked, act, identity, owner, new_user_id)
     user_id = user.person.id if isinstance(user, _IdentityOwner) else None
-    return about_new(asked, hook, user_id, "oauth", provider=identity.provider)
+    authenticated_at = _moment_of(identity)
+    return about_new(
+        asked, hook, user_id, "oauth", provider=identity.provider, authenticated_at=authenticated_at
+    )
 
 
 def _try_sign_in(
@@ -151,12 +154,12 @@ def _try_sign_in(
         user = _user_of(asked, act, identity, owner, user_id, initiator)
         if isinstance(user, ApiError):
             return user
-        person, moment = user.person, identity.auth_time
+        person = user.person
         proof = SignInProof(
             method="oauth",
             provider=identity.provider,
             provider_term=user.provider_term,
-            authenticated_at=None if moment is None else datetime.fromtimestamp(moment, UTC),
+            authenticated_at=_moment_of(identity),
             # Before the first proof of the address, other people may have signed in from the known networks.
             without_notice=frozenset({person.email}) if user.is_first else frozenset(),
             by_key=user.is_by_key,
@@ -164,6 +167,11 @@ def _try_sign_in(
         if code_challenge:
             return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
         return Outcome(sign_in_user(asked, act, person, proof, issue, provider=identity.provider))
+
+
+def _moment_of(identity: ExternalIdentity) -> datetime | None:
+    """Return when the provider authenticated the user, if it says so."""
+    return None if identity.auth_time is None else datetime.fromtimestamp(identity.auth_time, UTC)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from flask import Response
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.pages import PATH, address_below, name_of, object_of
 from auth.extensions.organizations.pages.paging import ListPage, bounds_of
-from auth.flows.organizations import as_seen
+from auth.flows.organizations import as_seen, standing_of
 from auth.html.membership_steps import MembershipStep, MembershipSteps
 from auth.html.page import page, redirect_to_own, text
 from auth.web import g
@@ -78,5 +78,5 @@ def step_of_caller(
 ) -> MembershipStep | None:
     """Return what the caller's own membership would lack once the organization requires this."""
     membership = {"id": organization.id, "role": organization.role, "requires": requires}
-    seen = as_seen(membership, organization.aal or "", g.caller.providers)
-    return MembershipSteps(current_asked().live_caller()).step(seen, next_page)
+    person = current_asked().live_caller()
+    return MembershipSteps(person).step(as_seen(membership, standing_of(person)), next_page)
