@@ -140,9 +140,10 @@ SELECT concat_ws(' ', m.user_id, m.organization_id) AS id,
  LIMIT :most;
 
 -- name: list_deciding_organizations() -> rows
+-- A replaced database may have a schema without `max_age`.
 SELECT o.id::text, o.slug AS name,
        jsonb_build_object('level', o.level, 'needs_own_provider', o.needs_own_provider,
-                          'max_age', extract(epoch FROM o.max_age)::integer) AS terms
+                          'max_age', extract(epoch FROM (to_jsonb(o) ->> 'max_age')::interval)::integer) AS terms
   FROM organizations AS o
  WHERE o.ended_at IS NULL
  ORDER BY o.id;

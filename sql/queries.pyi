@@ -2318,6 +2318,12 @@ class ListWithoutOwnSignIn(NamedTuple):
 
 def list_without_own_sign_in(on: Runner, /, *, organization_id: str | None, most: int | None, page_size: int | None, page_offset: int | None) -> ListWithoutOwnSignIn: ...
 
+class CountOlderSignIns(NamedTuple):
+    members: int
+    older: list[int]
+
+def count_older_sign_ins(on: Runner, /, *, organization_id: str | None, ages: Sequence[str | None] | None, most: int | None) -> CountOlderSignIns: ...
+
 class CountWhatEnds(NamedTuple):
     members: int
     invitations: int

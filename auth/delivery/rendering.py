@@ -41,6 +41,7 @@ _PAGES = {
     "organization_invitation": "organizations/{slug}/join",
     "organization_owner_added": _ORGANIZATION,
     "organization_requirement": _ORGANIZATION,
+    "organization_session_age": _ORGANIZATION,
     "organization_sign_in": f"{_ORGANIZATION}/sign-in",
     "organization_domain_missing": f"{_ORGANIZATION}/sign-in",
     **dict.fromkeys(_WITH_UNDO, "forgot-password"),
@@ -65,6 +66,7 @@ _SAMPLE = {
     "slug": "acme",
     "requires": "aal2",
     "change": "required",
+    "max_age": 43_200,
     "domain": "acme.example",
     "remaining": 9,
     "replaced": True,
@@ -220,6 +222,7 @@ class Templates:
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
         seconds = variables.get("code_lifetime")
         code_lifetime = timedelta(seconds=seconds) if seconds else None
+        max_age = timedelta(seconds=seconds) if (seconds := variables.get("max_age")) else None
         # A further change that a notice lists has `at` alone.
         requested_at = variables.get("at") or variables.get("requested_at")
         moment = datetime.fromisoformat(requested_at) if requested_at else row.created_at
@@ -236,6 +239,7 @@ class Templates:
             "valid_until_time": languages.time_of_day(expires_at, language) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,
+            "max_age": max_age and languages.duration(max_age, language),
             **{name: shown_form(variables.get(name)) for name, shown_form in _FORMATS.items()},
             "provider": names.organization(variables.get("provider_name"))
             or names.provider(variables.get("provider"), self._settings.providers),

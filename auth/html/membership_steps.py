@@ -41,8 +41,10 @@ class MembershipSteps:
             return MembershipStep("asks_sign_in", _COMPANY_LINK, with_query(COMPANY, {"next": next_page}))
         if missing == "reauthentication_needed":
             page = self._page_of_sign_in(membership["requires"].get("providers"))
-            path = with_query(page, {"next": next_page}) if page else None
-            return MembershipStep("asks_again", ("organizations", "again"), path)
+            if page is None:
+                return MembershipStep("asks_sign_in_of_others", _COMPANY_LINK, None)
+            again = ("organizations", "again")
+            return MembershipStep("asks_again", again, with_query(page, {"next": next_page}))
         if missing == "insufficient_aal":
             link, page = _second_step()
             return MembershipStep("asks", link, with_query(page, {"next": next_page}) if page else None)

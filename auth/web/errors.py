@@ -107,6 +107,7 @@ ERRORS = {
     "reauthentication_needed": (400, "This needs reauthentication"),
     "code.reauthentication_needed": (400, "This needs reauthentication with a code"),
     "mfa.reauthentication_needed": (400, "This needs reauthentication with a factor"),
+    "organization.reauthentication_needed": (403, "This organization needs a more recent sign-in"),
     "reauthentication_not_valid": (400, "The code is wrong or has expired"),
     "current_password_invalid": (400, "The current password is wrong"),
     "invalid_credentials": (401, "Invalid login credentials"),

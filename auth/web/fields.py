@@ -258,6 +258,17 @@ def TypedCode(value: object) -> str:
 
 
 @_field
+def TypedSessionAge(value: object) -> int | None:
+    """Return the seconds of a form, None for 0."""
+    seconds = _text(value)
+    if seconds == "0":
+        return None
+    if re.fullmatch("[0-9]{1,9}", seconds) and LEAST_AGE <= int(seconds) <= MOST_AGE:
+        return int(seconds)
+    raise ValidationError(f"must be 0, or a whole number from {LEAST_AGE} to {MOST_AGE}")
+
+
+@_field
 def Password(value: object) -> str:
     # Check the length first: normalizing a megabyte takes long.
     if isinstance(value, str) and len(value) <= hashing.MAX_BYTES:

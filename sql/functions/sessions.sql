@@ -32,3 +32,12 @@ CREATE OR REPLACE FUNCTION own_sessions(owner uuid, lifetime integer, timebox in
 AS $$
   SELECT * FROM sessions AS s WHERE s.user_id = owner AND s.grant_id IS NULL AND is_live(s, lifetime, timebox)
 $$;
+
+-- The home of this fact for sets: auth/rules/sessions.py has that for one session.
+CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.opened_by IS NOT NULL OR s.method = 'sign_up' THEN coalesce(s.reauthenticated_at, 'epoch')
+              WHEN s.method = 'oauth' THEN coalesce(s.reauthenticated_at, s.created_at)
+              ELSE greatest(s.created_at, s.reauthenticated_at) END
+$$;

@@ -21,7 +21,7 @@ class Organizations(Extension):
     api: Sequence[str] = ("routes",)
     pages: Sequence[str] = (
         "pages.organization", "pages.members", "pages.inviting", "pages.history", "pages.settings",
-        "pages.invitation",
+        "pages.session_age", "pages.invitation",
     )  # fmt: skip
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)

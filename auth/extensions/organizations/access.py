@@ -35,13 +35,10 @@ from sql import Runner, acts, queries
 from sql.acts import Act
 
 CHANGE = WantedChange("change", "organization")
-# What the error about a session says of the requirement, and what else.
+# What the error about a session says of the requirement.
 _MEMBERS_OF_REFUSALS: Mapping[str, Sequence[str]] = {
     "organization_sign_in_needed": ("providers",),
     "reauthentication_needed": ("max_age", "providers"),
-}
-_DETAILS: Mapping[str, str] = {
-    "reauthentication_needed": "sign in again: the sign-in of this session is older than max_age"
 }
 
 
@@ -188,10 +185,15 @@ def admit_session(
     """Refuse a session in which a membership does not count. Its page leads to what is needed."""
     membership = membership_of({"id": organization.id, "role": role, "requires": requires})
     refusal = organizations.refusal_of_session(membership, standing or organizations.NO_STANDING)
-    if refusal:
-        names = _MEMBERS_OF_REFUSALS.get(refusal, ())
-        members = {name: requires[name] for name in names if name in requires}
-        raise ApiError(refusal, _DETAILS.get(refusal), members=members, organization=organization.name)
+    if refusal is None:
+        return
+    names = _MEMBERS_OF_REFUSALS.get(refusal, ())
+    members = {name: requires[name] for name in names if requires.get(name) is not None}
+    if refusal != "reauthentication_needed":
+        raise ApiError(refusal, members=members, organization=organization.name)
+    again = "with one of `providers`" if "providers" in members else "or use POST /reauthenticate"
+    details = f"sign in again, {again}: the last sign-in is older than `max_age`"
+    raise ApiError(f"organization.{refusal}", details, members=members, organization=organization.name)
 
 
 def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:

@@ -35,7 +35,7 @@ from auth.extensions.organizations import (
 from auth.extensions.organizations.domains import forget as forget_domain
 from auth.extensions.organizations.domains import prove_by_command
 from auth.extensions.organizations.routes import NewOrganization, Role
-from auth.rules.organizations import MEMBER
+from auth.rules.organizations import LEAST_AGE, MEMBER, MOST_AGE
 from auth.web.input import check
 from sql import queries
 
@@ -63,7 +63,9 @@ _DEMANDS: dict[str, dict[str, Any]] = {
     "aal2": {"aal": "aal2"},
     "own-sign-in": {"own_provider": True},
     "any-sign-in": {"own_provider": False},
+    "any-age": {"max_age": None},
 }
+_MAX_AGE = "max-age"
 
 
 @command.command("create")
@@ -244,18 +246,24 @@ def withdraw(name: str, email: str) -> None:
 
 @command.command("require")
 @_organization
-@click.argument("demand", type=click.Choice(list(_DEMANDS)))
+@click.argument("demand", type=click.Choice([*_DEMANDS, _MAX_AGE]))
+@click.argument("seconds", type=click.IntRange(LEAST_AGE, MOST_AGE), required=False)
 @json_option
-def require(name: str, demand: str) -> None:
+def require(name: str, demand: str, seconds: int | None) -> None:
     """Require something of the sessions of members: aal2 is a second factor, aal1 none; own-sign-in is a
-    provider of ORGANIZATION, any-sign-in lifts that.
+    provider of ORGANIZATION, any-sign-in lifts that; max-age is a sign-in of the last SECONDS, any-age lifts
+    that.
 
     \b
-    Example: latchkey organizations require acme aal2
+    Examples: latchkey organizations require acme aal2
+              latchkey organizations require acme max-age 43200
     """
+    if (demand == _MAX_AGE) != (seconds is not None):
+        raise click.UsageError("Give SECONDS with max-age, and with nothing else.")
+    required = _DEMANDS.get(demand, {"max_age": seconds})
     with as_operator() as asked:
         organization = access.find(asked, name)
-        _show_object(lifecycle.change(asked, organization, {"requires": _DEMANDS[demand]}))
+        _show_object(lifecycle.change(asked, organization, {"requires": required}))
 
 
 @command.command("prove", short_help="Prove a domain without DNS, on your own machine.")

@@ -1,12 +1,24 @@
 """What an operator reads about an organization, in the console and from the command."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
+
+from auth.core.text import languages
+from auth.core.text.catalogues import DEFAULT
 
 
 def of_requirement(requires: Mapping[str, Any]) -> str:
-    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
+    demands = {
+        "a second factor": requires["aal"] == "aal2",
+        "its own sign-in": "providers" in requires,
+        of_age(requires.get("max_age", 0)): "max_age" in requires,
+    }
     return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
+
+
+def of_age(seconds: int) -> str:
+    return f"a sign-in of the last {languages.duration(timedelta(seconds=seconds), DEFAULT)}"
 
 
 def of_domain(domain: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ _Line = Input.of(
     name=fields.OrganizationName(required=True),
     app_metadata=fields.Metadata(load_default=dict),
 )
+_Requires = Input.of(max_age=fields.SessionAge(load_default=None, allow_none=True))
 _Member = Input.of(
     user_id=fields.Uuid(required=True),
     email=fields.Text(load_default=None),
@@ -103,13 +104,14 @@ def _read(number: int, line: str) -> _Read:
     try:
         json_bodies.refuse_escapes(line)
         read = json.loads(line)
+        required = read.get("requires", {})
         joined = [
             _checked(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
             for each in read.get("members", [])
         ]
         return _Read(
             _checked(_Line, read),
-            {"aal": "aal1", "own_provider": False} | read.get("requires", {}),
+            {"aal": "aal1", "own_provider": False} | required | check(_Requires, required),
             joined,
             [check(_Domain, each) for each in read.get("domains", [])],
             [_checked(_Provider, each) for each in read.get("providers", [])],
@@ -155,6 +157,8 @@ def _create(asked: Asked, line: Mapping[str, Any], requires: Mapping[str, Any]) 
         return Imported(slug, "refused", reason=f"refused: {error.msg}")
     if requires["aal"] == "aal2":
         lifecycle.change(asked, access.find(asked, id), {"requires": {"aal": "aal2"}})
+    if requires["max_age"]:
+        lifecycle.change(asked, access.find(asked, id), {"requires": {"max_age": requires["max_age"]}})
     if requires["own_provider"]:
         # Its providers are off, so that no session could meet the requirement.
         again = f"latchkey organizations require {slug} own-sign-in"

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from auth.core.providers.places import is_out_of_place
 from auth.core.settings import Settings
-from auth.core.text import names
+from auth.core.text import languages, names
+from auth.core.text.catalogues import DEFAULT
 from auth.core.text.labels import quoted
 from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
@@ -174,6 +176,9 @@ def _requirement(row: "queries.ListRequirementsOnMember") -> str:
         lines.append("a second factor" + ("" if row.has_factor else ", which the user doesn’t have"))
     if row.needs_own_provider:
         lines.append(f"its own sign-in, {_own_sign_in(row)}")
+    if row.max_age:
+        age = languages.duration(timedelta(seconds=row.max_age), DEFAULT)
+        lines.append(f"a sign-in of the last {age}, without which membership doesn’t count")
     return f"{quoted(row.name)} asks for {', and for '.join(lines)}"
 
 

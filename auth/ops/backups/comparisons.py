@@ -4,6 +4,7 @@ What was ended, taken away or restricted after the backup is back. For each, the
 """
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -96,6 +97,10 @@ class Comparison:
             if before["needs_own_provider"] and not row.terms["needs_own_provider"]:
                 again = _command("organizations", "require", row.name, "own-sign-in")
                 yield "required its own sign-in", again
+            if before["max_age"] and before["max_age"] < (row.terms["max_age"] or math.inf):
+                age = str(before["max_age"])
+                again = _command("organizations", "require", row.name, "max-age", age)
+                yield f"required a sign-in of the last {age} seconds", again
 
     def _ends_of_user(self, row: "queries.ListDecidingUsers", before: _Terms | None) -> _Ends:
         if before:

@@ -3,17 +3,18 @@
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from flask import Response, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from auth.core.text import names
+from auth.core.text import languages, names
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
-from auth.html.page import address, application, has_text, page, text
+from auth.html.page import address, application, chosen_language, has_text, page, text
 from auth.html.problems import Problem, form
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, may_manage
 from auth.web import Level, View, audited
@@ -76,6 +77,11 @@ def form_page(
     """Show a page with one form about an organization."""
     values |= {"organization": object_of(organization), "problem": problem}
     return page(f"organizations/{name}.html", script=True, here=request.path, **values)
+
+
+def age_in_words(seconds: int) -> str:
+    """Return an age in words, such as `12 hours`."""
+    return languages.duration(timedelta(seconds=seconds), chosen_language())
 
 
 def object_of(organization: VisibleOrganization) -> dict[str, Any]:

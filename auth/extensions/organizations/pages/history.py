@@ -17,6 +17,7 @@ from auth.extensions.organizations import access
 from auth.extensions.organizations.pages import (
     PATH,
     address_below,
+    age_in_words,
     name_of,
     object_of,
     role_title,
@@ -61,6 +62,9 @@ _CAUSES = {
     "provider_not_tried": "because_untested",
     "user_not_found": "because_not_found",
 }
+
+# The details of a change about requirements.
+_DEMANDS = {"requires", "requires_own_provider", "requires_max_age"}
 
 Entry = Mapping[str, Any]
 
@@ -128,6 +132,7 @@ def _row_of(entry: Entry, people: People, providers: Mapping[str, Markup]) -> di
         "domain": address(details.get("domain", "")),
         "provider": providers.get(details.get("provider_id", ""), text("history", "provider")),
         "action": code(entry["action"]),
+        "age": age_in_words(details.get("requires_max_age", 0)),
     }
     if "invited_as" in details:
         values["role"] = role_title(details["invited_as"])
@@ -167,11 +172,13 @@ def names_of_texts(entry: Entry) -> Iterator[str]:
     action, details = entry["action"], entry["details"]
     if entry["reason"]:
         yield "sign_in_refused" if action == "oauth_refused" else "refused"
-    elif action == "organization_changed" and details.keys() & {"requires", "requires_own_provider"}:
+    elif action == "organization_changed" and details.keys() & _DEMANDS:
         if "requires" in details:
             yield f"requires_{details['requires']}"
         if "requires_own_provider" in details:
             yield "requires_own" if details["requires_own_provider"] else "lifts_own"
+        if "requires_max_age" in details:
+            yield "requires_age" if details["requires_max_age"] else "lifts_age"
     elif action == "membership_added":
         yield f"membership_added_{details['added_by']}"
     elif action == "membership_removed" and entry["actor_id"] in (entry["user_id"], None) and _is_user(entry):

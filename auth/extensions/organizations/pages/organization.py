@@ -15,6 +15,7 @@ from auth.extensions.organizations.access import VisibleOrganization
 from auth.extensions.organizations.pages import (
     PATH,
     address_below,
+    age_in_words,
     changing,
     name_of,
     notice,
@@ -110,6 +111,7 @@ def show_organization(slug: str, problem: Problem | None = None) -> Response:
         script=True,
         here=f"/{PATH}/{slug}",
         organization=object_of(organization),
+        max_age=age_in_words(seconds) if (seconds := organization.requires.get("max_age")) else None,
         manages=is_manager,
         members=[_member(organization, each) for each in json.loads(result.members)],
         total=total,
