@@ -25,12 +25,13 @@ REQUIREMENTS = {
         "This account can’t do that at the moment: ask one of the organization’s owners.",
         None,
     ),
+    "recent sign-in": ("max_age = '15 minutes'", "Acme asks you to sign in again.", "account/confirm"),
 }
 
 
 @pytest.fixture(params=REQUIREMENTS)
 def requirement(request, on, alice, database):
-    """Acme requires something of its owner Alice, who signs in with her password: the sentence, and the page."""
+    """Acme requires something of its owner Alice, who signed in with her password an hour ago: the sentence, and the page."""
     columns, sentence, step = REQUIREMENTS[request.param]
     database.run(f"UPDATE organizations SET {columns}")
     if step is None:
@@ -39,8 +40,10 @@ def requirement(request, on, alice, database):
 
 
 @pytest.fixture
-def visitor(service, alice):
-    return Visitor(service.app).with_session_of(alice)
+def visitor(service, alice, database):
+    visitor = Visitor(service.app).with_session_of(alice)
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
+    return visitor
 
 
 def assert_leads_to(page, step, back):
