@@ -455,8 +455,8 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
 SELECT o.slug,
        jsonb_build_object(
          'id', o.id, 'slug', o.slug, 'name', o.name, 'app_metadata', o.app_metadata::jsonb,
-         'requires', jsonb_build_object('aal', o.level, 'own_provider', o.needs_own_provider,
-                                        'max_age', extract(epoch FROM o.max_age)::integer),
+         'requires', jsonb_strip_nulls(jsonb_build_object(
+            'aal', o.level, 'own_provider', o.needs_own_provider, 'max_age', extract(epoch FROM o.max_age)::integer)),
          'domains', (SELECT coalesce(jsonb_agg(organization_domain(d) ORDER BY d.domain), '[]')
                        FROM organization_domains AS d
                       WHERE d.organization_id = o.id),

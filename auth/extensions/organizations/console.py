@@ -39,6 +39,8 @@ _NewForm = Input.of(
     owner=fields.TypedText(load_default=""),
 )
 _ChangeForm = Input.of(name=fields.TypedText(load_default=""), slug=fields.TypedText(load_default=""))
+_LimitForm = Input.of(max_age=fields.TypedText(load_default=""))
+_Limit = Input.of(max_age=fields.TypedSessionAge(required=True))
 _RoleForm = Input.of(role=fields.TypedText(load_default=""))
 _AddForm = _RoleForm.of(email=fields.TypedEmail(required=True))
 _Change = Input.of(name=fields.OrganizationName(required=True), slug=fields.Slug(required=True))
@@ -98,6 +100,7 @@ def show_organization(organization_id: str) -> Response:
             "change",
             "lift" if subject.row.requires["aal"] == "aal2" else "require",
             *(["lift_sign_in"] if "providers" in subject.row.requires else []),
+            "limit",
             "end",
         ],
         **_paging(number, listed.total),
@@ -182,8 +185,12 @@ def _change(asked: Asked, subject: Subject, body: dict[str, Any]) -> None:
     lifecycle.change(asked, access.find(asked, subject.row.id), body)
 
 
+def _change_requirement(asked: Asked, subject: Subject, demand: dict[str, Any]) -> None:
+    _change(asked, subject, {"requires": demand})
+
+
 def _require(**demand: object) -> Any:
-    return lambda asked, subject, _form: _change(asked, subject, {"requires": demand})
+    return lambda asked, subject, _form: _change_requirement(asked, subject, demand)
 
 
 _act = partial(Action, needs_factor=True)
@@ -254,6 +261,18 @@ _ACTS = {
         undo="Its owners can require it again, in a session of their provider.",
         do=_require(own_provider=False),
         done="Its own sign-in is no longer required.",
+    ),
+    "limit": _act(
+        title="Limit the age of sign-ins",
+        effects=lambda _subject: [
+            "Memberships count only in sessions whose last sign-in is not older. Nobody is signed out."
+        ],
+        undo="You can change it back.",
+        do=_change_requirement,
+        done="The age of sign-ins was changed.",
+        form=_LimitForm,
+        check=lambda _subject, form: check(_Limit, form),
+        template="act_limit.html",
     ),
     "end": _act(
         title="End",

@@ -68,6 +68,16 @@ ACTIONS = {
         needs_proof=True,
         is_raised=True,
     ),
+    "limit the age of sign-ins": Action(
+        actors={"owner"},
+        api=("put", ORGANIZATION),
+        page=f"{PAGE}/requirement/age",
+        console=("/{organization_id}/limit",),
+        command=("require",),
+        body={"requires": {"max_age": 43_200}},
+        fields={"max_age": "43200"},
+        needs_proof=True,
+    ),
     "end": Action(
         actors={"owner"},
         api=("delete", ORGANIZATION),

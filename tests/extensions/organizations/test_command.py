@@ -169,6 +169,21 @@ def test_requirement_is_made_and_lifted(run, id, database):
     assert run("require", "acme", "aal1", "--json")[0]["requires"] == {"aal": "aal1"}
 
 
+def test_age_of_sign_ins_is_limited_and_the_limit_lifted(run, id, database):
+    assert "requires: a sign-in of the last 12 hours" in run("require", "acme", "max-age", "43200")
+    assert database.value("SELECT extract(epoch FROM max_age)::int FROM organizations") == 43_200
+    for wrong in (
+        ["max-age"],
+        ["max-age", "899"],
+        ["max-age", "31536001"],
+        ["aal2", "900"],
+        ["any-age", "900"],
+    ):
+        run("require", "acme", *wrong, status=2)
+    assert database.value("SELECT max_age FROM organizations") is not None
+    assert run("require", "acme", "any-age", "--json")[0]["requires"] == {"aal": "aal1"}
+
+
 def test_organization_is_ended(run, id, database):
     assert run("end", "acme", "--yes", "--json") == [{"id": id, "slug": "acme"}]
     assert database.count("organizations", "ended_at IS NOT NULL") == 1
@@ -233,6 +248,19 @@ class TestTransfer:
         assert after == before
         assert database.value("SELECT level FROM organizations") == "aal2"
         assert database.count("outbox", "channel <> 'webhook'") == messages
+
+    def test_age_that_an_organization_requires_is_exported_and_imported(self, run, file, database):
+        database.run("UPDATE organizations SET max_age = '12 hours'")
+        run("export", file.with_name("aged"))
+        line = json.loads(file.with_name("aged").read_text())
+        assert line["requires"] == {"aal": "aal2", "own_provider": False, "max_age": 43_200}
+        database.run("DELETE FROM organizations")
+        run("import", file.with_name("aged"))
+        assert database.value("SELECT extract(epoch FROM max_age)::int FROM organizations") == 43_200
+        database.run("DELETE FROM organizations")
+        file.with_name("wrong").write_text(json.dumps(line | {"requires": {"max_age": 899}}))
+        run("import", file.with_name("wrong"), status=2)
+        assert database.count("organizations") == 0
 
     def test_file_that_was_saved_on_windows_is_imported(self, run, file, database):
         database.run("DELETE FROM organizations")

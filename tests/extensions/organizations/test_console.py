@@ -188,6 +188,18 @@ def test_requirement_is_made_and_lifted(submit, armed, id, database):
     assert "no longer required" in submit(f"{id}/lift")
 
 
+def test_age_of_sign_ins_is_limited_and_the_limit_lifted(submit, armed, id, database):
+    for wrong in ("", "899", "12h"):
+        assert "must be 0, or a whole number from 900 to 31536000" in submit(f"{id}/limit", max_age=wrong)
+    assert "The age of sign-ins was changed." in submit(f"{id}/limit", max_age="43200")
+    assert database.value("SELECT extract(epoch FROM max_age)::int FROM organizations") == 43_200
+    assert "Requires a sign-in of the last 12 hours" in words(armed.visit(f"{PATH}/{id}"))
+    assert "requires a sign-in of the last 43200 seconds" in words(armed.page)
+    assert "recent sign-in" in words(armed.visit(PATH))
+    submit(f"{id}/limit", max_age="0")
+    assert database.value("SELECT max_age FROM organizations") is None
+
+
 def test_name_and_short_name_change(submit, id, database):
     assert "Organization changed." in submit(f"{id}/change", name="Acme Inc.", slug="acme-inc")
     assert tuple(database.one("SELECT name, slug FROM organizations")) == ("Acme Inc.", "acme-inc")
