@@ -52,7 +52,8 @@ WITH_UNDO = (
     *("password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in"),
 )
 SIGN_IN = ("organization_sign_in", "organization_domain_missing")
-ABOUT_ORGANIZATIONS = ("membership_removed", "organization_owner_added", "organization_requirement", *SIGN_IN)
+REQUIREMENTS = ("organization_requirement", "organization_session_age")
+ABOUT_ORGANIZATIONS = ("membership_removed", "organization_owner_added", *REQUIREMENTS, *SIGN_IN)
 WITHOUT_LINK = (
     *("signup_attempt", "reauthentication", "webhook_disabled", "organization_invitation"),
     *ABOUT_ORGANIZATIONS,

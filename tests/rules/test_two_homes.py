@@ -152,6 +152,27 @@ def test_session_is_live(tables, timebox):
     check(tables, rows, lambda row: sessions.end_of_session(row, row, policy) is None)
 
 
+def test_session_was_authenticated_at(tables):
+    owner = tables.insert_users()[0]
+    sessions_of_owner = [
+        {
+            "id": tables.id(),
+            "user_id": owner,
+            "method": tables.one_of("password", "otp", "oauth", "webauthn", "anonymous", "sign_up"),
+            "created_at": tables.ago(HOUR, DAY),
+            "reauthenticated_at": tables.one_of(None, tables.ago(MINUTE, HOUR, 2 * DAY)),
+            "opened_by": tables.one_of(None, None, tables.id()),
+        }
+        for _ in range(CASES)
+    ]
+    rows = tables.all(
+        "SELECT s.*, s.created_at AS session_created_at, authenticated_at(s) AS answer"
+        "  FROM jsonb_populate_recordset(NULL::sessions, %(sessions)s) AS s",
+        sessions=json.dumps(sessions_of_owner, default=datetime.isoformat),
+    )
+    check(tables, rows, sessions.authenticated_at)
+
+
 def test_api_key_is_live(tables):
     keys = [
         {"id": tables.id(), "expires_at": tables.one_of(None, tables.ago(ZERO, -HOUR))} for _ in range(CASES)
