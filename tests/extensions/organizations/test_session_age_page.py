@@ -41,7 +41,7 @@ def test_owner_reads_for_each_choice_whom_it_shuts_out_and_sets_it(
         "Applications learn of it within an hour.",
         "As long as the session lasts",
         "1 hour 1 of 2 members would have to sign in again now.",
-        "12 hours Nobody would have to sign in again now.",
+        "8 hours 12 hours 1 day 1 week 1 month",
     ):
         assert sentence in text, text
     page = visitor.submit(max_age="43200")

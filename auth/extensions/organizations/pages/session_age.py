@@ -62,11 +62,8 @@ def show_age(slug: str, problem: Problem | None = None) -> Response:
 
 def _choice(age: int, members: int, older: int) -> dict[str, Any]:
     counts = {"n": older, "members": members, "has_more": members > shut_out.MOST_MEMBERS}
-    return {
-        "age": age,
-        "title": age_in_words(age),
-        "hint": text("organization_settings", "age_older", **counts),
-    }
+    hint = text("organization_settings", "age_older", **counts) if older else None
+    return {"age": age, "title": age_in_words(age), "hint": hint}
 
 
 @blueprint.post("/account/organizations/<slug>/requirement/age")

@@ -76,7 +76,10 @@ def test_pages_of_an_organization_fit_a_phone_at_twice_the_size(page, origin, al
     page.speak(language)
     page.resize(375, 740)
     initech = "account/organizations/initech"
-    own_pages = [f"{initech}/{each}" for each in ("sign-in", "requirement", "sign-in/requirement", "end")]
+    own_pages = [
+        f"{initech}/{each}"
+        for each in ("sign-in", "requirement", "requirement/age", "sign-in/requirement", "end")
+    ]
     for path in ("account", initech, *own_pages):
         page.open(f"{origin}/{path}")
         page.run(_LARGE)
