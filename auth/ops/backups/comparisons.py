@@ -98,9 +98,9 @@ class Comparison:
                 again = _command("organizations", "require", row.name, "own-sign-in")
                 yield "required its own sign-in", again
             if before["max_age"] and before["max_age"] < (row.terms["max_age"] or math.inf):
-                age = str(before["max_age"])
-                again = _command("organizations", "require", row.name, "max-age", age)
-                yield f"required a sign-in of the last {age} seconds", again
+                seconds = str(before["max_age"])
+                again = _command("organizations", "require", row.name, "max-age", seconds)
+                yield "required a recent sign-in", again
 
     def _ends_of_user(self, row: "queries.ListDecidingUsers", before: _Terms | None) -> _Ends:
         if before:

@@ -458,6 +458,40 @@ class TestWaysToSignIn:
         assert visitor.submit().url.startswith("https://app.example.com/in#access_token=")
 
 
+def test_hook_reads_the_memberships_that_count_at_the_age_of_the_session(make_app, define, alice, database):
+    define(SAME)
+    settings = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_ORGANIZATIONS": "users"}
+    client = make_app(**settings).test_client()
+    session = session_of(client, sign_in(client, alice.email))
+    id = session.post("/organizations", json={"name": "Acme"}).json["id"]
+    database.run("UPDATE organizations SET max_age = '1 hour'")
+    assert session.refreshed().claims["organizations"] == {id: "owner"}
+    database.run("UPDATE sessions SET created_at = created_at - interval '2 hours'")
+    late = session.refreshed()
+    assert "organizations" not in late.claims
+    # A second step authenticates the user, and so does another sign-in.
+    _, raised = factors.set_up(session_of(client, sign_in(client, alice.email)))
+    assert raised.claims["organizations"] == {id: "owner"}
+    database.run(
+        "UPDATE sessions SET created_at = created_at - interval '2 hours', reauthenticated_at = NULL"
+    )
+    assert "organizations" not in raised.refreshed().claims
+
+
+def test_requirement_that_is_made_while_the_hook_is_asked_holds(make_app, define, alice, database):
+    """The hook's function makes it, in the transaction in which it is asked: the token is not issued by its answer."""
+    define(
+        "begin update public.organizations set max_age = '15 minutes' where max_age is null; return event; end;"
+    )
+    database.run("GRANT UPDATE, SELECT ON organizations TO PUBLIC")
+    settings = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_ORGANIZATIONS": "users"}
+    client = make_app(**settings).test_client()
+    session = session_of(client, sign_in(client, alice.email))
+    session.post("/organizations", json={"name": "Acme"})
+    assert session.refresh().status_code == 503
+    assert session.refreshed().claims["organizations"]
+
+
 class TestCommand:
     """`latchkey hooks test custom-access-token`."""
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.server import at_once
+from tests.support.users import PASSWORD
 
 
 @pytest.fixture
@@ -148,3 +149,33 @@ def test_organizations_of_one_name_that_are_created_at_once_all_get_a_short_name
     assert "acme" in slugs
     assert database.count("organizations", "name = 'Acme'") == 20
     assert database.count("audit_log", "action = 'organization_created'") == 20
+
+
+def test_two_owners_who_set_an_age_at_once_both_do_and_one_stays(owner, acme, join, bob, database):
+    sessions = {3_600: owner, 7_200: join(bob, acme, "owner")}
+
+    def require(number):
+        seconds, session = list(sessions.items())[number]
+        body = {"requires": {"max_age": seconds}, "current_password": PASSWORD}
+        return session.put(acme, json=body).status_code
+
+    assert at_once(2, require) == [200, 200]
+    assert database.value("SELECT extract(epoch FROM max_age)::int FROM organizations") in sessions
+    logged = "action = 'organization_changed' AND details ? 'requires_max_age'"
+    assert database.count("audit_log", logged) == 2
+
+
+def test_refreshes_during_a_proof_end_nothing_and_the_next_says_the_membership(owner, acme, database):
+    database.run(
+        "UPDATE organizations SET max_age = '1 hour';"
+        " UPDATE sessions SET created_at = created_at - interval '2 hours'"
+    )
+
+    def act(number):
+        if number == 0:
+            return owner.post("/reauthenticate", json={"current_password": PASSWORD}).status_code
+        return owner.refresh().status_code
+
+    assert at_once(6, act) == [200] * 6
+    assert database.count("sessions", "ended_at IS NOT NULL") == 0
+    assert owner.refreshed().claims["organizations"]

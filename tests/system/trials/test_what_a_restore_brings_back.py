@@ -202,6 +202,12 @@ ENDS: list[tuple[str, str, str, str]] = [
         ORGANIZATION.format("strict", "aal1"),
         "UPDATE organizations SET level = 'aal2' WHERE slug = 'strict'",
     ),
+    (
+        "young",
+        "required a recent sign-in",
+        ORGANIZATION.format("young", "aal1"),
+        "UPDATE organizations SET max_age = '12 hours' WHERE slug = 'young'",
+    ),
     ("lost.example of acme", "was lost", DOMAIN, "DELETE FROM organization_domains"),
     (
         "off",
