@@ -197,6 +197,7 @@ def test_age_of_sign_ins_is_limited_and_the_limit_lifted(submit, armed, id, data
     assert "requires a sign-in of the last 43200 seconds" in words(armed.page)
     assert "recent sign-in" in words(armed.visit(PATH))
     submit(f"{id}/limit", max_age="0")
+    assert "requires no recent sign-in" in words(armed.visit(f"{PATH}/{id}"))
     assert database.value("SELECT max_age FROM organizations") is None
 
 

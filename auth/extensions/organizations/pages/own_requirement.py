@@ -32,11 +32,12 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
     organization = access.find_admitted(asked, slug, OWNER)
     enabled = [each for each in sign_in.listed(asked, organization) if each["enabled"]]
     domains = [domain for each in enabled for domain in each["domains"]]
-    requires = {"aal": "aal1", "providers": [f"{PREFIX}{each['id']}" for each in enabled]}
+    present = object_of(organization)["requires"]
+    requires = present | {"aal": "aal1", "providers": [f"{PREFIX}{each['id']}" for each in enabled]}
     step = shut_out.step_of_caller(organization, requires, f"organizations/{slug}/sign-in/requirement")
     if step is None:
         access.require_proof(asked, organization)
-    is_on = "providers" in object_of(organization)["requires"]
+    is_on = "providers" in present
     offer: shut_out.Offer = "lift" if is_on else "provider" if not domains else "step" if step else "require"
     row = queries.list_without_own_sign_in(
         latchkey.db, organization_id=organization.id, **shut_out.first_names()

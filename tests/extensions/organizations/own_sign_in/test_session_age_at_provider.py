@@ -192,3 +192,12 @@ def test_page_of_the_company_keeps_its_query_for_the_button(on, require, age):
     on.visit("/account")
     url = urlsplit(on.link_to("account/company"))
     assert parse_qs(url.query) == {"next": ["organizations/acme"]}
+
+
+def test_owner_in_an_old_session_of_the_provider_is_led_there_before_requiring_it(on, require, age, database):
+    require(own_provider=False)
+    age(HOUR + 1)
+    database.run("UPDATE sessions SET reauthenticated_at = now()")
+    page = on.visit(f"{PATH}/sign-in/requirement")
+    assert "in this session, you’d lock yourself out" in words(page)
+    assert on.link_to("account/company?next=organizations%2Facme%2Fsign-in%2Frequirement")
