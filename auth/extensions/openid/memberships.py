@@ -70,8 +70,9 @@ def needed(
     row: RequestRow, client: "queries.SelectClient", person: "queries.SelectPerson | None"
 ) -> list[JsonObject]:
     """Return what is `offered`, and the membership that the client demands of its users."""
+    standing = organizations.standing_of(person)
     return [
-        organizations.as_seen(each, organizations.standing_of(person))
+        organizations.as_seen(each, standing)
         for each in organizations.listed(row.memberships)
         if is_for_members(row, client) and serves(row, client, each)
     ]

@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from auth.extensions.organizations.pages import shut_out as shut_out_pages
 from tests.support.factors import set_up
 from tests.support.pages import unsigned, words
 from tests.support.users import PASSWORD
@@ -144,3 +145,43 @@ def test_history_says_it(acme, alice, browse, owner, client, service_role):
     text = words(browse(alice).visit(f"{PATH}/history"))
     assert "The operator of localhost:8000 limited how long a sign\u2011in counts to 12 hours." in text
     assert "The operator of localhost:8000 stopped limiting how long a sign\u2011in counts." in text
+
+
+@pytest.mark.parametrize(
+    ("change", "shut_out"),
+    [
+        ("", False),
+        ("UPDATE sessions SET created_at = created_at - interval '2 hours' WHERE user_id = %(id)s", True),
+        # One young session is enough.
+        (
+            "INSERT INTO sessions (user_id, method, created_at) VALUES (%(id)s, 'password', now() - interval '9 hours')",
+            False,
+        ),
+        (
+            "UPDATE sessions SET created_at = created_at - interval '2 hours', reauthenticated_at = now() WHERE user_id = %(id)s",
+            False,
+        ),
+        ("UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE user_id = %(id)s", True),
+        ("DELETE FROM sessions WHERE user_id = %(id)s", True),
+    ],
+    ids=["young", "old", "two", "proved", "ended", "none"],
+)
+def test_count_is_of_members_without_a_young_sign_in(
+    acme, join, alice, bob, browse, database, change, shut_out
+):
+    join(bob, acme)
+    visitor = browse(alice)
+    if change:
+        database.run(change, id=bob.id)
+    text = words(visitor.visit(PAGE))
+    assert ("1 hour 1 of 2 members would have to sign in again now." in text) is shut_out, text
+    # Nobody's name: it would tell when a member uses other parts of the service.
+    assert "bob@example.com" not in text
+
+
+def test_count_looks_at_the_first_members_and_says_so(acme, join, alice, bob, browse, age, monkeypatch):
+    join(bob, acme)
+    visitor = browse(alice)
+    monkeypatch.setattr(shut_out_pages, "MOST_MEMBERS", 1)
+    age(7_200)
+    assert "1 hour 1 of the 10,000 members who joined first would have" in words(visitor.visit(PAGE))
