@@ -1,5 +1,5 @@
 -- Usable from 0061
--- See factors in schema.sql. Both constraints admit more than before, so the rows are not read again.
+-- See factors in schema.sql.
 ALTER TABLE factors DROP CONSTRAINT factors_factor_type_check;
 ALTER TABLE factors ADD CONSTRAINT factors_factor_type_check CHECK (
     CASE factor_type
