@@ -1,10 +1,9 @@
 -- name: select_token(user_id uuid, session_id uuid, audience text, with_organizations boolean)
---   -> row? (banned_until?, converted_at?, oldest_factor_at?, aal?, method?, session_created_at?, reauthenticated_at?,
---            opened_by?)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, aal?, authenticated_at?)
 -- What the hook gets about a user's next token. The session is the token's, opens it, or is null.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step,
-       s.aal, methods_of(s) AS methods, s.method, s.created_at AS session_created_at, s.reauthenticated_at, s.opened_by,
+       s.aal, methods_of(s) AS methods, authenticated_at(s) AS authenticated_at,
        object.user_object, memberships.member AS memberships,
        clock_timestamp() AS now
   FROM users AS u

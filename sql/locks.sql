@@ -31,13 +31,13 @@ SELECT FROM sessions WHERE id = :session_id FOR NO KEY UPDATE;
 
 -- name: lock_session(session_id uuid, ip inet, user_agent text, audience text, with_organizations boolean)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
---     used_counter?, successor_counter?, echoes?, reauthenticated_at?, opened_by?)
+--     used_counter?, successor_counter?, echoes?)
 -- Locks a session to refresh it, and returns it as the previous holder of the lock left it.
 SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.resource,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.first_passkey_at,
        s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,
        (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
-       methods_of(s) AS amr, s.reauthenticated_at, s.opened_by,
+       methods_of(s) AS amr, authenticated_at(s) AS authenticated_at,
        u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step,
        user_object_from(u, linked.objects, linked.providers, own.member, :audience) AS user_object,

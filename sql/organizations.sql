@@ -6,10 +6,11 @@ SELECT o.id, o.slug, o.name, organization_object(o)::text AS organization_object
 -- name: select_member(caller_id uuid, caller_session_id uuid, id uuid, slug text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
 --            ended_at?, first_passkey_at?, reauthenticated_at?, factor_proved_at?, code_given_at?, opened_by?,
---            resource?, id?, slug?, name?, requires?, membership?, organization_object?)
+--            resource?, authenticated_at?, id?, slug?, name?, requires?, membership?, organization_object?)
 -- Each route about an organization reads the caller, with what decides about a proof, and the organization if the caller
 -- is a member.
-SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.opened_by, s.resource, organization.*
+SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.opened_by, s.resource,
+       authenticated_at(s) AS authenticated_at, organization.*
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = :caller_id
   LEFT JOIN (SELECT o.id, o.slug, o.name, requirement_of(o) AS requires, m.role AS membership,
@@ -20,9 +21,9 @@ SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.op
 
 -- name: select_own_organizations(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
---            ended_at?, first_passkey_at?, reauthenticated_at?, opened_by?)
+--            ended_at?, first_passkey_at?, authenticated_at?)
 -- The caller's memberships, as the user object has them, and the proved address's open invitations to others.
-SELECT caller.*, s.reauthenticated_at, s.opened_by, memberships.member AS memberships,
+SELECT caller.*, authenticated_at(s) AS authenticated_at, memberships.member AS memberships,
        (SELECT coalesce(jsonb_agg(invitation_object(i) || jsonb_build_object(
                           'organization', jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name))
                           ORDER BY i.created_at DESC, i.id), '[]')::text

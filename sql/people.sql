@@ -4,7 +4,7 @@
 --   -> row? (email?, email_confirmed_at?, new_email?, phone?, phone_confirmed_at?, new_phone?, converted_at?,
 --     banned_until?, last_sign_in_at?, password_hash?, sign_up_hash?, password_leaked_at?, invited_at?,
 --     first_factor_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?, ended_at?,
---     reauthenticated_at?, factor_proved_at?, code_given_at?, first_passkey_at?, opened_by?, resource?, amr?)
+--     reauthenticated_at?, factor_proved_at?, code_given_at?, first_passkey_at?, opened_by?, resource?, amr?, authenticated_at?)
 -- The session's columns are null if the user has none of this id. Acts run it with the user locked.
 SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.last_sign_in_at,
        u.email, u.email_confirmed_at, u.email_proved, u.new_email,
@@ -18,6 +18,7 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
        u.first_factor_at, verified.oldest AS oldest_factor_at, verified.has_second_step,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.reauthenticated_at,
        s.factor_proved_at, s.code_given_at, s.first_passkey_at, s.opened_by, s.resource, s.amr,
+       authenticated_at(s) AS authenticated_at,
        -- Nodes of 0.7.0 do not write `by_key`: a key's password or address then makes the session the key's.
        (s.id IS NOT NULL AND coalesce(s.by_key, u.password_by_key OR u.email = u.email_by_key OR u.phone = u.phone_by_key))
          IS TRUE AS is_session_by_key,

@@ -1038,10 +1038,7 @@ class SelectToken(NamedTuple):
     has_second_step: bool
     aal: str | None
     methods: Any
-    method: str | None
-    session_created_at: datetime | None
-    reauthenticated_at: datetime | None
-    opened_by: str | None
+    authenticated_at: datetime | None
     user_object: str
     memberships: str
     now: datetime
@@ -1389,8 +1386,7 @@ class LockSession(NamedTuple):
     echoes: Any
     is_same_client: bool
     amr: Any
-    reauthenticated_at: datetime | None
-    opened_by: str | None
+    authenticated_at: datetime
     role: str
     made_by: str
     converted_at: datetime | None
@@ -2064,6 +2060,7 @@ class SelectMember(NamedTuple):
     code_given_at: datetime | None
     opened_by: str | None
     resource: str | None
+    authenticated_at: datetime | None
     id: str | None
     slug: str | None
     name: str | None
@@ -2087,8 +2084,7 @@ class SelectOwnOrganizations(NamedTuple):
     refreshed_at: datetime | None
     ended_at: datetime | None
     first_passkey_at: datetime | None
-    reauthenticated_at: datetime | None
-    opened_by: str | None
+    authenticated_at: datetime | None
     memberships: str
     invitations: str
 
@@ -2684,6 +2680,7 @@ class SelectPerson(NamedTuple):
     opened_by: str | None
     resource: str | None
     amr: Any
+    authenticated_at: datetime | None
     is_session_by_key: bool
     now: datetime
 
@@ -2822,10 +2819,7 @@ def select_administrator(on: Runner, /, *, id: str | None) -> SelectAdministrato
 
 class InsertSession(NamedTuple):
     counter: int
-    method: str
-    session_created_at: datetime
-    reauthenticated_at: datetime | None
-    opened_by: str | None
+    authenticated_at: datetime
     user_object: str
     memberships: str
 
@@ -3102,8 +3096,7 @@ class SelectUser(NamedTuple):
     refreshed_at: datetime | None
     ended_at: datetime | None
     first_passkey_at: datetime | None
-    reauthenticated_at: datetime | None
-    opened_by: str | None
+    authenticated_at: datetime | None
     user_object: str
     memberships: str
 

@@ -65,13 +65,12 @@ SELECT iso_8601(admin_since) AS admin_since FROM users WHERE id = :id;
 
 -- name: insert_session(session_id uuid, user_id uuid, method text, aal text, amr jsonb, factor_id uuid,
 --                      opened_by uuid, reauthenticated_at timestamptz, factor_proved_at timestamptz, by_key boolean,
---                      provider_term uuid, ip inet, user_agent text, audience text, with_organizations boolean, acted_at timestamptz)
---   -> row (reauthenticated_at?, opened_by?)
-INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
+--                      provider_term uuid, ip inet, user_agent text, audience text, with_organizations boolean, acted_at timestamptz) -> row
+INSERT INTO sessions AS s (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
                       factor_proved_at, by_key, provider_term, ip, user_agent, created_at, refreshed_at, counted_until)
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
         :factor_proved_at, :by_key, :provider_term, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
-RETURNING counter, method, created_at AS session_created_at, reauthenticated_at, opened_by,
+RETURNING s.counter, authenticated_at(s) AS authenticated_at,
           (SELECT object.user_object
              FROM users AS u
             CROSS JOIN user_object_of(u, :audience, false) AS object

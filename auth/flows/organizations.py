@@ -13,12 +13,11 @@ from auth.core.providers.places import PlacedProvider, is_out_of_place
 from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
 from auth.delivery import notices
-from auth.flows.facts import own_session_of
 from auth.flows.messages import outgoing
 from auth.rules import organizations
 from auth.rules.organizations import OWNER, Membership, Standing
 from auth.rules.refusals import Refusal
-from auth.rules.sessions import EPOCH, authenticated_at
+from auth.rules.sessions import EPOCH
 from auth.rules.users import Person
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -114,10 +113,9 @@ def listed(column: str) -> list[JsonObject]:
 
 def standing_of(person: "queries.SelectPerson | None") -> Standing:
     """Return the standing of the session that a person was read with. Without one, nothing counts."""
-    session = person and own_session_of(person)
-    if person is None or session is None:
+    if person is None or person.aal is None:
         return organizations.NO_STANDING
-    return Standing(session.aal, providers_in(person.amr), authenticated_at(session), person.now)
+    return Standing(person.aal, providers_in(person.amr), person.authenticated_at or EPOCH, person.now)
 
 
 def standing_of_key(aal: str | None, now: datetime) -> Standing:

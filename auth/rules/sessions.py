@@ -33,23 +33,15 @@ class Session(Protocol):
     def first_passkey_at(self) -> datetime | None: ...
 
 
-class Authentication(Protocol):
-    """When and how the user of a session authenticated. `reauthenticated_at` is when they last did so again
-    in the session. `opened_by` is the session that gave an application this one.
+class AuthenticatedSession(Session, Protocol):
+    """`reauthenticated_at` is when the user last authenticated again in the session. `opened_by` is the
+    session that gave an application this one.
     """
 
-    @property
-    def method(self) -> str: ...
-    @property
-    def session_created_at(self) -> datetime: ...
     @property
     def reauthenticated_at(self) -> datetime | None: ...
     @property
     def opened_by(self) -> str | None: ...
-
-
-class AuthenticatedSession(Session, Authentication, Protocol):
-    """A session, and when its user authenticated."""
 
 
 class ProvedSession(AuthenticatedSession, Protocol):
@@ -98,7 +90,7 @@ def end_of_session(user: User, session: Session | None, policy: Policy) -> Refus
     return "session_expired" if max(begins) <= user.now - policy.session_timebox else None
 
 
-def authenticated_at(session: Authentication) -> datetime:
+def authenticated_at(session: AuthenticatedSession) -> datetime:
     """When the session's user last authenticated: at the sign-in, a second step or another proof, not at a
     refresh. It is the `auth_time` of applications, and the age that organizations limit (rule 47).
 

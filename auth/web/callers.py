@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from typing import TypeAlias, TypedDict, cast
 
 from auth.core.tokens.access_tokens import Caller
-from auth.rules import sessions, tokens
+from auth.rules import tokens
 from auth.rules.levels import Aal, Level
 from auth.rules.organizations import Standing
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
-from auth.rules.sessions import Authentication, Session
+from auth.rules.sessions import EPOCH, Session
 from auth.rules.tokens import ApiKey
 from auth.web.errors import ApiError
 from sql import Runner, queries
@@ -84,8 +84,7 @@ def aal_of(row: "CallerFacts", caller: Caller) -> Aal:
 
 def standing_of(row: "StandingFacts", caller: Caller) -> Standing:
     """Return what the caller's session, which is open, meets requirements of organizations with."""
-    session = cast(Authentication, row)
-    return Standing(aal_of(row, caller), caller.providers, sessions.authenticated_at(session), row.now)
+    return Standing(aal_of(row, caller), caller.providers, row.authenticated_at or EPOCH, row.now)
 
 
 def session_of(row: "CallerFacts") -> Session | None:

@@ -12,17 +12,17 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import providers_in
 from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.flows import organizations
 from auth.registry import TokenHook
-from auth.rules import levels, sessions
+from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
 from auth.rules.organizations import Standing
-from auth.rules.sessions import Authentication
+from auth.rules.sessions import EPOCH
 from auth.rules.users import is_anonymous, is_banned
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
@@ -192,7 +192,7 @@ def _about_user(
     step |= {"timestamp": int(row.now.timestamp())}
     aal, amr, moment = "aal1", [step], min(authenticated_at or row.now, row.now)
     if row.aal:
-        aal, amr, moment = row.aal, row.methods, sessions.authenticated_at(cast(Authentication, row))
+        aal, amr, moment = row.aal, row.methods, row.authenticated_at or EPOCH
     if method in _SECOND_STEPS:
         aal, amr, moment = "aal2", [each for each in amr if each["method"] != method] + [step], row.now
     token = Token(

@@ -14,7 +14,6 @@ from auth.rules.levels import lacks_step
 from auth.rules.policy import RefreshWindow
 from auth.rules.refreshing import TokenState, counted, entry_of_refresh, refreshed, refusal_of_refresh
 from auth.rules.refusals import Refusal
-from auth.rules.sessions import authenticated_at
 from auth.web import audit, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
@@ -97,7 +96,7 @@ def _session(asked: Asked, row: "queries.LockSession", counter: int, issue: Issu
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
         memberships=row.memberships,
-        authenticated_at=authenticated_at(row),
+        authenticated_at=row.authenticated_at,
         issue=issue,
     )
 

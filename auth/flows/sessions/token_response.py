@@ -164,7 +164,7 @@ def open_session(
         issued_at=int(now.timestamp()),
         user_object=row.user_object,
         memberships=row.memberships,
-        authenticated_at=sessions.authenticated_at(row),
+        authenticated_at=row.authenticated_at,
         issue=issue,
     )
 
