@@ -374,12 +374,16 @@ def deleting(page_client: PageClient) -> None:
 
 
 def two_step(page_client: PageClient) -> None:
-    page_client.person()
+    person = page_client.person()
     page_client.sign_in()
     # As a sign-in does by AUTH_PASSKEY_OFFER.
     page_client.visit("/account/passkeys/offer")
     page_client.shows("offer of a passkey", "Sign in faster next time")
     page_client.press("account/passkeys/offer/decline")
+    passkeys.make_unasked(person.sign_in(client=page_client.client), origin=page_client.origin)
+    page_client.visit("/account")
+    page_client.shows("account, passkey not used yet", "not used yet")
+    page_client.rows.run("DELETE FROM factors")
     page_client.visit("/account/two-step")
     page_client.shows("two-step", "When you sign in, you’ll also enter a code")
     page_client.press("account/two-step")
