@@ -82,7 +82,7 @@ def show_account() -> Response:
         problem=problem_of_redirect(),
         steps=[_step(each) for each in steps_of(ways)],
         has_steps=bool(ways.apps or ways.keys or ways.has_passkey),
-        signals=signals(person),
+        signals=signals(person) if latchkey.settings.offers_passkeys else {},
         recovery_codes=ways.recovery_codes,
         changes=len(removal.list_recent(asked.db, person.id)),
     )

@@ -11,6 +11,7 @@ from auth.delivery.rendering import load_templates
 from tests.support import factors
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
+from tests.support.customers import SsoService
 from tests.support.links import SITE, single
 from tests.support.oauth import APPLICATION
 from tests.support.pages import Visitor, unsigned, words
@@ -51,6 +52,15 @@ class TestButton:
         assert (
             acme.provider.parameters("/authorize")["redirect_uri"] == f"{SITE}/providers/{acme.id}/callback"
         )
+
+    def test_employee_of_a_company_is_offered_no_passkey(self, make_app, service_role, acme):
+        """It would sign in without the company."""
+        service = SsoService(make_app(AUTH_SSO="true", AUTH_PASSKEY_OFFER="auto"), service_role)
+        service.add(acme)
+        acme.be("7", ZOE)
+        visitor = Visitor(service.app)
+        visitor.visit("/sign-in/company")
+        assert visitor.press("sign-in/company", email=ZOE).url == f"{SITE}/account"
 
     def test_button_says_that_it_was_used_last_and_is_absent_without_the_setting(
         self, visitor, acme, make_app
