@@ -113,8 +113,10 @@ SELECT u.id::text, coalesce(u.email, u.phone, u.id::text) AS name,
          'is_passing', u.role = 'authenticated' AND u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
                        AND (u.made_by = 'anonymous' AND u.converted_at IS NULL
                             OR u.made_by IN ('signup', 'message') AND u.last_sign_in_at IS NULL),
-         'factors', ARRAY(SELECT f.id FROM factors AS f
-                           WHERE f.user_id = u.id AND (f.verified_at IS NOT NULL OR f.factor_type = 'passkey')),
+         'factors', ARRAY(SELECT f.id FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL),
+         -- No factors, but the first use would sign in.
+         'unused_passkeys', ARRAY(SELECT f.id FROM factors AS f
+                                   WHERE f.user_id = u.id AND f.verified_at IS NULL AND f.factor_type = 'passkey'),
          'identities', (SELECT coalesce(jsonb_object_agg(concat(i.provider, ' ', i.subject), i.provider), '{}')
                           FROM identities AS i WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')),
          'sessions', ARRAY(SELECT s.id FROM sessions AS s

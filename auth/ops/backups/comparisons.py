@@ -210,7 +210,7 @@ def _changes_of_user(row: "queries.ListDecidingUsers", before: _Terms) -> _Ends:
         yield "had another password", _command(*change, "--void-password")
     elif after["password"] == before["password"] is not None and before["factors"] and not after["factors"]:
         yield "had a second factor, which is lost", _command(*change, "--void-password")
-    if {*after["factors"]} - {*before["factors"]}:
+    if {*after["factors"], *after["unused_passkeys"]} - {*before["factors"], *before["unused_passkeys"]}:
         yield "had removed a factor or passkey", _command("users", "remove-factors", row.id, "--yes")
 
 

@@ -36,6 +36,9 @@ ON = {"AUTH_ORGANIZATIONS": "admins", "AUTH_SSO": "true", "AUTH_RATE_LIMITS_ENAB
 FACTOR = """
 INSERT INTO factors (id, user_id, factor_type, secret, verified_at)
 SELECT gen_random_uuid(), id, 'totp', '', now() FROM users WHERE email = '{}@example.com'"""
+UNUSED_PASSKEY = """
+INSERT INTO factors (id, user_id, factor_type, credential_id, public_key, sign_count)
+SELECT gen_random_uuid(), id, 'passkey', '1', '', 0 FROM users WHERE email = '{}@example.com'"""
 CLIENT = """
 INSERT INTO oauth_clients (name, secret_hash, token_endpoint_auth_method, redirect_uris, grant_types, allowed_roles)
 VALUES ('{}', '{}', 'client_secret_basic', '{{https://app.example.com/}}', '{{authorization_code}}', '{{{}}}')"""
@@ -132,6 +135,12 @@ ENDS: list[tuple[str, str, str, str]] = [
         "had removed a factor or passkey",
         FACTOR.format("hal"),
         f"DELETE FROM factors WHERE user_id = {OF.format('hal')}",
+    ),
+    (
+        "hap@example.com",
+        "had removed a factor or passkey",
+        UNUSED_PASSKEY.format("hap"),
+        f"DELETE FROM factors WHERE user_id = {OF.format('hap')}",
     ),
     (
         "ida@example.com",
