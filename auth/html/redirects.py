@@ -124,9 +124,7 @@ def redirect_signed_in(
         elif outcome.purpose == "invite" and is_password_page(target):
             target = destination_of(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
-        # The users of a customer's provider sign in there.
-        may_offer = way is not None and not way.startswith(PREFIX)
-        return redirect_with_cookie(target, session, way=way, done=done, may_offer=may_offer)
+        return redirect_with_cookie(target, session, way=way, done=done, may_offer=way is not None)
     members = token_response.tokens(latchkey, session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
@@ -279,13 +277,18 @@ def redirect_with_cookie(
 
 
 def leads_to_offer(to: Destination) -> bool:
-    """Whether a sign-in leads to the offer of a passkey: not on the way to another question of ours."""
-    return latchkey.settings.passkey_offer != "off" and not to.next and offers_passkey()
+    """Whether to offer the caller, who has just signed in, a passkey: once in a browser, and not on the way
+    to another question of ours.
 
-
-def offers_passkey() -> bool:
-    """Whether to offer a passkey to the caller, who has just signed in: once in a browser."""
-    if not latchkey.settings.offers_passkeys or cookies.read(cookies.OFFERED):
+    The page of the offer asks too: a page of another site may send the browser there.
+    """
+    settings = latchkey.settings
+    if settings.passkey_offer == "off" or not settings.offers_passkeys:
+        return False
+    if to.next or cookies.read(cookies.OFFERED):
+        return False
+    # The users of a customer's provider sign in there.
+    if any(name.startswith(PREFIX) for name in g.caller.providers):
         return False
     person = callers.select(latchkey.db, g.caller)
     session = person and facts.own_session_of(person)

@@ -20,7 +20,7 @@ from auth.html.page import page, redirect_to_own
 from auth.html.problems import Problem, form
 from auth.html.redirects import (
     OFFER,
-    offers_passkey,
+    leads_to_offer,
     redirect_after_sign_in,
     redirect_onward,
     redirect_with_cookie,
@@ -117,8 +117,8 @@ def show_offer(problem: Problem | None = None) -> Response:
     require_enabled(asked)
     if request.method == "HEAD":
         return Response()
-    if not offers_passkey() or not may_challenge():
-        # It was answered in another tab. A GET request must not continue: another site may have started it.
+    if not leads_to_offer(destination()) or not may_challenge():
+        # Such as one that was answered in another tab. A GET request must not continue: another site may have started it.
         return redirect_to_own(destination().path("sign-in"))
     is_auto = latchkey.settings.passkey_offer == "auto" and problem is None
     return form_page(

@@ -111,6 +111,18 @@ class TestWhom:
         page = sign_in(Visitor(make_app(AUTH_PASSKEY_OFFER=setting)))
         assert (is_offer(page), "data-upgrade=" in page.text) == (offers, upgrades)
 
+    @cases(
+        ("setting", "query", "offers"),
+        [("off", "", False), ("auto", "?next=email", False), ("auto", "", True)],
+    )
+    def test_page_asks_whom_a_sign_in_would_not_ask_no_more_by_its_url(
+        self, make_app, alice, setting, query, offers
+    ):
+        """A page of another site may send the browser there, which then makes a passkey unasked."""
+        visitor = Visitor(make_app(AUTH_PASSKEY_OFFER=setting)).signed_in_as(alice)
+        page = visitor.visit(f"/account/passkeys/offer{query}")
+        assert (is_offer(page), "data-upgrade=" in page.text) == (offers, offers)
+
     def test_without_passkeys_there_is_no_offer(self, make_app, alice):
         visitor = Visitor(make_app(AUTH_PASSKEY_OFFER="auto", AUTH_PASSKEYS_ENABLED="false"))
         assert sign_in(visitor).url == f"{SITE}/account"

@@ -61,6 +61,8 @@ class TestButton:
         visitor = Visitor(service.app)
         visitor.visit("/sign-in/company")
         assert visitor.press("sign-in/company", email=ZOE).url == f"{SITE}/account"
+        # Nor by the page itself.
+        assert visitor.visit("/account/passkeys/offer").url == f"{SITE}/account"
 
     def test_button_says_that_it_was_used_last_and_is_absent_without_the_setting(
         self, visitor, acme, make_app
