@@ -77,6 +77,11 @@ UPDATE factors
    SET verified_at = :acted_at, updated_at = :acted_at
  WHERE id = :passkey_id AND user_id = :user_id AND factor_type = 'passkey' AND verified_at IS NULL;
 
+-- name: remove_unused_passkeys(user_id uuid, kept_id uuid) -> rows
+DELETE FROM factors
+ WHERE user_id = :user_id AND factor_type = 'passkey' AND verified_at IS NULL AND id IS DISTINCT FROM :kept_id
+RETURNING friendly_name;
+
 -- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)
 -- Records the first factor that the user has ever had, in a session of the API. On our pages, `raise_session`
 -- runs instead.

@@ -2619,6 +2619,11 @@ def write_unused_passkey(on: Runner, /, *, user_id: str | None, friendly_name: s
 
 def verify_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> int: ...
 
+class RemoveUnusedPasskeys(NamedTuple):
+    friendly_name: str
+
+def remove_unused_passkeys(on: Runner, /, *, user_id: str | None, kept_id: str | None) -> list[RemoveUnusedPasskeys]: ...
+
 def record_first_passkey(on: Runner, /, *, session_id: str | None, passkey_id: str | None) -> int: ...
 
 class ListPasskeys(NamedTuple):

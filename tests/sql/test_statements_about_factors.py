@@ -68,6 +68,7 @@ INCLUDED = {
     "passkey_with_status": "with its status",
     "remove_before_promotion": "an administrator has none",
     "remove_factors": "it is removed, and not kept to be restored",
+    "remove_unused_passkeys": "one from before the first factor goes",
     "remove_unproved": "the first proof removes everything",
     "rename_passkey": "its user names it",
     "select_counter": "of its first use",

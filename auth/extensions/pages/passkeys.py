@@ -118,7 +118,8 @@ def show_offer(problem: Problem | None = None) -> Response:
     if request.method == "HEAD":
         return Response()
     if not leads_to_offer(destination()) or not may_challenge():
-        # Such as one that was answered in another tab. A GET request must not continue: another site may have started it.
+        # It may have been answered in another tab. A GET request must not continue: another site may have
+        # started it.
         return redirect_to_own(destination().path("sign-in"))
     is_auto = latchkey.settings.passkey_offer == "auto" and problem is None
     return form_page(

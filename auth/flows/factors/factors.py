@@ -14,7 +14,7 @@ from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
-from auth.flows.passkeys import assertions
+from auth.flows.passkeys import assertions, unused
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_own
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import WantedChange, add, admit_caller, give_proof, proof_needed
@@ -226,6 +226,7 @@ def _complete(
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
         end_older_access(asked, tx, caller)
+        unused.remove_before_first_factor(tx, caller)
         credential: Mapping[str, Any] = created or NO_CREDENTIAL
         by_key = caller.is_session_by_key
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, by_key=by_key, **credential)

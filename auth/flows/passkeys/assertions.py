@@ -23,6 +23,7 @@ from auth.core.text.moments import iso_8601
 from auth.flows.account import pending_addresses
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
+from auth.flows.passkeys import unused
 from auth.flows.sessions.issuing import IssuedSession, about_new, about_own
 from auth.flows.sessions.token_response import SignInProof, raise_session, sign_in_user
 from auth.flows.sign_in.reauthentication import admit_caller
@@ -293,6 +294,7 @@ def _refusal(
         if not has_factor(user):
             # A thief could confirm them later without the passkey.
             pending_addresses.withdraw(act, user, ADDRESS_KINDS)
+        unused.remove_before_first_factor(act, user, kept_id=passkey.id)
         notify(asked, act, user, "passkey_added", how="first_used")
         queries.verify_passkey(act, user_id=user.id, passkey_id=passkey.id)
         details = {"passkey": row.friendly_name}

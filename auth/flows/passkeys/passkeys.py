@@ -8,7 +8,7 @@ from auth.flows.admin import targets
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
-from auth.flows.passkeys import assertions
+from auth.flows.passkeys import assertions, unused
 from auth.flows.sessions import credentials
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
@@ -75,6 +75,7 @@ def finish_registration(asked: Asked, before: PersonFacts, body: JsonObject) -> 
         if not has_factor(caller) and not was_anonymous:
             # A thief could confirm them later without the passkey.
             pending_addresses.withdraw(act, caller, ADDRESS_KINDS)
+        unused.remove_before_first_factor(act, caller)
         notify(asked, act, caller, "passkey_added")
         row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, by_key=by_key, **created)
         session_id, cookie = asked.caller.session_id, None

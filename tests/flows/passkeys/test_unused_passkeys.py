@@ -166,11 +166,39 @@ class TestBeforeTheFirstUse:
     def test_it_does_not_remain_as_a_way_to_sign_in(self, laptop, unused):
         assert_error(laptop.remove_identity("email"), 422, "single_identity_not_deletable")
 
-    def test_an_app_is_still_the_first_factor_and_leaves_it(self, alice, laptop, unused, database):
+    @pytest.mark.parametrize(
+        "add",
+        [
+            lambda client, session: set_up(session),
+            lambda client, session: register(session),
+            lambda client, session: sign_in(client, make_unasked(session)[0]),
+        ],
+    )
+    def test_first_factor_removes_one_that_was_made_before(
+        self, client, alice, laptop, unused, service_role, database, add
+    ):
+        """Mallory, who knows the password alone, would sign in at `aal2` beside Alice's factor."""
+        add(client, laptop)
+        assert database.count("factors", "verified_at IS NULL") == 0
+        details = "credential: no passkey has this id"
+        assert_error(sign_in_response(client, unused), *FAILED, details=details)
+        response = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role)
+        removed = "passkey removed: Passkey (not used before the first factor was added), from 127.0.0.1"
+        assert removed in timeline_texts(response)
+
+    def test_one_that_was_made_with_a_factor_stays_beside_further_factors(self, client, laptop, database):
+        _, session = set_up(laptop)
+        authenticator, _ = make_unasked(session)
+        set_up(session, "Tablet")
+        register(session)
+        assert database.count("factors", "verified_at IS NULL") == 1
+        assert sign_in(client, authenticator).claims["aal"] == "aal2"
+        assert database.count("factors", "verified_at IS NULL") == 0
+
+    def test_an_app_is_still_the_first_factor(self, alice, laptop, unused):
         phone = alice.open_session()
         set_up(laptop)
         assert_error(phone.get("/user"), 401, "session_not_found")
-        assert database.count("factors", "factor_type = 'passkey' AND verified_at IS NULL") == 1
 
     def test_enrolments_that_are_given_up_leave_it(self, laptop, unused, database):
         for number in range(constants.MOST_UNVERIFIED_FACTORS + 2):
