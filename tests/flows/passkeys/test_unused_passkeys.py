@@ -191,8 +191,12 @@ class TestBeforeTheFirstUse:
         authenticator, _ = make_unasked(session)
         set_up(session, "Tablet")
         register(session)
+        assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         assert database.count("factors", "verified_at IS NULL") == 1
-        assert sign_in(client, authenticator).claims["aal"] == "aal2"
+        # Its first use withdraws no change that took a factor.
+        signed_in = sign_in(client, authenticator)
+        assert signed_in.claims["aal"] == "aal2"
+        assert signed_in.user["new_email"] == "new@example.com"
         assert database.count("factors", "verified_at IS NULL") == 0
 
     def test_an_app_is_still_the_first_factor(self, alice, laptop, unused):
@@ -276,6 +280,14 @@ class TestFirstUse:
         response = sign_in_response(client, mallorys, credential_id=unused.passkeys[0].id)
         assert_error(response, *FAILED, details=ANYTHING)
         assert database.count("factors", "verified_at IS NULL") == 1
+
+    def test_copy_verifies_nothing(self, client, laptop, database):
+        authenticator, _ = make_unasked(laptop)
+        database.run("UPDATE factors SET sign_count = 5")
+        response = sign_in_response(client, authenticator, counter=3)
+        assert_error(response, *FAILED, details=ANYTHING)
+        assert database.count("factors", "verified_at IS NULL") == 1
+        assert database.count("audit_log", "action = 'passkey_verified'") == 0
 
     def test_banned_user_verifies_nothing(self, client, alice, unused, service_role, database):
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role)

@@ -1,0 +1,133 @@
+"""Attacks on challenges for passkeys that a browser makes by itself, and on what a failed sign-in tells the browser."""
+
+import pytest
+
+from auth.flows.passkeys.assertions import accepted_ids
+from tests.support import security_keys
+from tests.support.admin_keys import make_admin_key
+from tests.support.answers import ANYTHING, assert_error
+from tests.support.authenticator import ES256, Authenticator, Key, encode
+from tests.support.cases import cases
+from tests.support.factors import challenge, enrol, verify
+from tests.support.passkeys import begin_unasked, make_unasked, register, sign_in, sign_in_response
+from tests.support.server import at_once
+from tests.support.users import session_of
+
+FAILED = (400, "webauthn_verification_failed")
+UNKNOWN = (400, "webauthn_challenge_not_found")
+VERIFY = "/passkeys/registration/verify"
+UNSEEN = {"is_present": False, "is_verified": False}
+GONE, WRONG = (
+    "credential: no passkey has this id",
+    "credential: Could not verify authentication signature",
+)
+
+
+@pytest.fixture
+def laptop(alice):
+    return alice.open_session()
+
+
+def answer(begun, **changes):
+    """The body that answers a challenge, as when nobody is present."""
+    credential = Authenticator().create(begun["options"], **UNSEEN | changes)
+    return {"challenge_id": begun["challenge_id"], "credential": credential}
+
+
+class TestChallenges:
+    def test_no_other_door_takes_the_answer(self, laptop, database):
+        begun = begin_unasked(laptop)
+        body, key = answer(begun), security_keys.enrol(laptop)
+        key_body = {"type": "create", "credential_response": body["credential"]}
+        for path, sent in (
+            ("/passkeys/authentication/verify", body),
+            ("/reauthenticate", body),
+            (f"/factors/{key}/verify", {"challenge_id": body["challenge_id"], "webauthn": key_body}),
+        ):
+            assert_error(laptop.post(path, json=sent), *UNKNOWN)
+        assert database.count("factors", "verified_at IS NOT NULL OR factor_type = 'passkey'") == 0
+        assert laptop.post(VERIFY, json=body).json["status"] == "unverified"
+
+    def test_answer_is_to_its_own_challenge(self, laptop, database):
+        body, other = answer(begin_unasked(laptop)), begin_unasked(laptop)
+        sent = body | {"challenge_id": other["challenge_id"]}
+        assert_error(laptop.post(VERIFY, json=sent), *FAILED, details=ANYTHING)
+        assert database.count("factors") == 0
+
+    def test_challenge_makes_one_of_twenty_at_once(self, server, laptop, database):
+        session = laptop.on(server)
+        begun = begin_unasked(session)
+        bodies = [answer(begun) for _ in range(20)]
+        answers = at_once(20, lambda number: session.post(VERIFY, json=bodies[number]))
+        assert sorted(each.status_code for each in answers) == [200] + 19 * [400]
+        assert database.count("factors") == 1
+
+    def test_used_and_unused_ones_have_one_limit_also_at_once(self, server, laptop, database):
+        session = laptop.on(server)
+        for _ in range(8):
+            make_unasked(session)
+        bodies = [answer(begin_unasked(session)) for _ in range(5)]
+        answers = at_once(5, lambda number: session.post(VERIFY, json=bodies[number]))
+        assert sorted(each.status_code for each in answers) == [200, 200, 422, 422, 422]
+        assert database.count("factors") == 10
+        response = session.post("/passkeys/registration/options", json={"mediation": "conditional"})
+        assert_error(response, 422, "too_many_passkeys")
+
+    def test_what_an_older_session_has_begun_ends_with_the_first_passkey(self, alice, laptop, database):
+        """The passkey does not end Mallory's session, whose password was the proof for these."""
+        thief = alice.open_session()
+        app = enrol(thief)
+        app_challenge, begun = challenge(thief, app), begin_unasked(thief)
+        asked = thief.post("/passkeys/registration/options", json={}).json
+        register(laptop)
+        assert verify(thief, app, challenge_id=app_challenge).status_code == 403
+        for body in (answer(begun), answer(asked, is_present=True, is_verified=True)):
+            assert thief.post(VERIFY, json=body).status_code == 403
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+        assert database.count("factors", "factor_type = 'passkey'") == 1
+
+
+def test_one_made_in_a_session_of_an_administrative_key_is_the_keys(
+    client, alice, parts, service_role, database
+):
+    """A promotion removes it, also after its first use."""
+    body = {"type": "magiclink", "email": alice.email}
+    headers = make_admin_key(parts, "links").headers
+    token = client.post("/admin/generate_link", json=body, headers=headers).json["hashed_token"]
+    response = client.post("/verify", json={"type": "magiclink", "token_hash": token})
+    authenticator, _ = make_unasked(session_of(client, response))
+    sign_in(client, authenticator)
+    promoted = client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+    assert promoted.status_code == 200
+    assert database.count("factors") == 0
+
+
+class TestUnknownPasskeys:
+    """The browser deletes a passkey that is called unknown."""
+
+    @cases("handle", [None, b"0" * 16, b"another"])
+    def test_wrong_signature_is_never_called_unknown(self, client, laptop, database, handle):
+        """Whoever's user the answer names."""
+        database.run("DELETE FROM factors")
+        authenticator, _ = make_unasked(laptop)
+        changes = {"key": Key(ES256), "user_handle": handle or authenticator.passkeys[0].user_handle}
+        assert_error(sign_in_response(client, authenticator, **changes), *FAILED, details=WRONG)
+
+    @cases(
+        "changes",
+        [{"is_verified": False}, {"origin": "https://evil.example"}, {"challenge": encode(b"0" * 32)}],
+    )
+    def test_answer_that_fails_otherwise_is_not_called_unknown(self, client, laptop, database, changes):
+        authenticator, _ = make_unasked(laptop)
+        database.run("DELETE FROM factors")
+        response = sign_in_response(client, authenticator, **changes)
+        assert_error(response, *FAILED, details=ANYTHING)
+        assert response.json["details"] != GONE
+        assert_error(sign_in_response(client, authenticator), *FAILED, details=GONE)
+
+    def test_security_key_is_kept_with_the_passkeys(self, client, alice, laptop, parts):
+        """It has the same user handle, and may offer itself where a passkey is asked for."""
+        key, _, _ = security_keys.set_up(laptop)
+        assert accepted_ids(parts.db, alice.id) == [encode(key.passkeys[0].id)]
+        key.is_verified = True
+        assert_error(sign_in_response(client, key), *FAILED, details=WRONG)
