@@ -103,7 +103,7 @@ def submit_new_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
     credential = sent_credential()
-    _, cookie = finish_registration(asked, asked.live_caller(), credential)
+    _, cookie = finish_registration(asked, asked.live_caller(), credential, may_be_unasked=False)
     browser_sessions.keep(cookie, "aal2")
     to = destination()
     return redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")

@@ -69,18 +69,19 @@ def spend_challenge(asked: Asked, challenge_id: str, purpose: str, **owner: str 
     return _spend(asked, challenge_id, [purpose], **owner)[0]
 
 
-def spend_registration(asked: Asked, challenge_id: str) -> tuple[bytes, bool]:
+def spend_registration(asked: Asked, challenge_id: str, purposes: Sequence[str]) -> tuple[bytes, bool]:
     """Spend a challenge for a passkey of the caller, and return whether its options allowed the browser to
     make one unasked: an authenticator's response doesn't say so.
     """
-    challenge, purpose = _spend(asked, challenge_id, [REGISTRATION, UPGRADE], **own_session(asked))
+    challenge, purpose = _spend(asked, challenge_id, purposes, **own_session(asked))
     return challenge, purpose == UPGRADE
 
 
 def _spend(
     asked: Asked, challenge_id: str, purposes: Sequence[str], **owner: str | None
 ) -> tuple[bytes, str]:
-    row = queries.spend_challenge(asked.db, challenge_id=challenge_id, purposes=purposes, **_NOBODY | owner)
+    ids = {"challenge_id": challenge_id, "purposes": list(purposes)}
+    row = queries.spend_challenge(asked.db, **ids, **_NOBODY | owner)
     if row is None:
         raise ApiError("webauthn_challenge_not_found")
     if not row.is_live:

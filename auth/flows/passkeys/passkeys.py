@@ -52,14 +52,17 @@ def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     return begun | {"unasked": True} if is_unasked else begun
 
 
-def finish_registration(asked: Asked, before: PersonFacts, body: JsonObject) -> tuple[str, str | None]:
+def finish_registration(
+    asked: Asked, before: PersonFacts, body: JsonObject, *, may_be_unasked: bool = True
+) -> tuple[str, str | None]:
     """Add the passkey that answers a challenge of this session, and raise the session of a browser. One that
     a browser made unasked is no factor until its first use, and raises nothing (rule 51).
 
-    `before` has the facts about the caller from before the act. Return the passkey as JSON, and the new
-    cookie of the browser.
+    `before` has the facts about the caller from before the act. Unless it `may_be_unasked`, take only what
+    its user made. Return the passkey as JSON, and the new cookie of a browser's session that was raised.
     """
-    challenge, is_unasked = assertions.spend_registration(asked, body["challenge_id"])
+    purposes = [assertions.REGISTRATION, *([assertions.UPGRADE] if may_be_unasked else [])]
+    challenge, is_unasked = assertions.spend_registration(asked, body["challenge_id"], purposes)
     created = assertions.verify_creation(
         asked, body["credential"], challenge, assertions.PASSKEY, is_unasked=is_unasked
     )

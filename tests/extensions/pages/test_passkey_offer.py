@@ -158,6 +158,8 @@ class TestAnswers:
         assert database.count("factors", "verified_at IS NOT NULL") == 1
         assert database.count("sessions", "aal = 'aal2'") >= 1
         assert phone.get("/user").status_code == 200
+        # The answer is remembered, as *Not now* is.
+        assert "latchkey_offered" in {each.name for each in visitor.cookies}
 
     def test_passkey_of_the_browser_is_no_factor_and_leads_on(self, visitor, client, offer, outbox, database):
         options, authenticator = upgrade_options(offer), Authenticator()
@@ -181,6 +183,32 @@ class TestAnswers:
         # The browser makes no other one, or the page would try for ever.
         assert "data-upgrade" not in visitor.page.text
         assert database.count("factors") == 0
+
+    def test_page_of_the_account_takes_only_what_its_user_made(self, visitor, offer, database):
+        credential = Authenticator().create(upgrade_options(offer), is_present=False, is_verified=False)
+        (form,) = [form for form in offer.forms[1:] if "credential" in form.fields]
+        sent = {"challenge_id": form.fields["challenge_id"], "credential": json.dumps(credential)}
+        page = visitor.send("/account/passkeys", **sent)
+        assert page.status == 400
+        assert database.count("factors") == 0
+        assert database.count("sessions", "aal = 'aal2'") == 0
+
+    def test_answer_is_of_one_browser(self, app, offer, mallory, database):
+        """Not for another user's session, nor for another one of the same user."""
+        credential = Authenticator().create(upgrade_options(offer), is_present=False, is_verified=False)
+        (form,) = [form for form in offer.forms[1:] if "credential" in form.fields]
+        sent = {"challenge_id": form.fields["challenge_id"], "credential": json.dumps(credential)}
+        for email in (mallory.email, "alice@example.com"):
+            other = Visitor(app)
+            sign_in(other, email)
+            assert other.send("/account/passkeys/offer", **sent).status == 400
+        assert database.count("factors") == 0
+
+    @cases("url", ["https://evil.example/x", "//evil.example", "javascript:alert(1)"])
+    def test_answer_leads_nowhere_else(self, visitor, offer, url):
+        visitor.visit(offer.url)
+        assert visitor.send(f"/{DECLINE}", redirect_to=url).status == 400
+        assert visitor.visit(f"{OFFER}?{urlencode({'redirect_to': url})}").status == 400
 
     def test_getting_the_page_again_goes_on_only_by_a_button(self, visitor, offer):
         """Another site may send the browser there."""
