@@ -80,8 +80,7 @@ def spend_registration(asked: Asked, challenge_id: str, purposes: Sequence[str])
 def _spend(
     asked: Asked, challenge_id: str, purposes: Sequence[str], **owner: str | None
 ) -> tuple[bytes, str]:
-    ids = {"challenge_id": challenge_id, "purposes": list(purposes)}
-    row = queries.spend_challenge(asked.db, **ids, **_NOBODY | owner)
+    row = queries.spend_challenge(asked.db, challenge_id=challenge_id, purposes=purposes, **_NOBODY | owner)
     if row is None:
         raise ApiError("webauthn_challenge_not_found")
     if not row.is_live:
