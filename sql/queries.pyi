@@ -3052,6 +3052,7 @@ def list_factors_of_undo(on: Runner, /, *, user_id: str | None) -> list[ListFact
 class ListAcceptedCredentials(NamedTuple):
     id: str
     credential_id: memoryview
+    is_removed: bool
 
 def list_accepted_credentials(on: Runner, /, *, user_id: str | None) -> list[ListAcceptedCredentials]: ...
 

@@ -19,11 +19,11 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
 -- name: list_accepted_credentials(user_id uuid) -> rows
 -- The credentials that authenticators must keep for a user: passkeys, used or not, security keys, which have the same
 -- user handle, and those removed that the link of a notice would restore and ask for.
-SELECT f.id, f.credential_id
+SELECT f.id, f.credential_id, false AS is_removed
   FROM factors AS f
  WHERE f.user_id = :user_id AND f.credential_id IS NOT NULL
  UNION ALL
-SELECT kept.id, kept.credential_id
+SELECT kept.id, kept.credential_id, true
   FROM one_time_tokens AS t
  CROSS JOIN LATERAL jsonb_populate_record(NULL::factors, t.restores) AS kept
  WHERE t.user_id = :user_id AND t.purpose = 'undo' AND t.restores ->> 'provider' = 'factor'

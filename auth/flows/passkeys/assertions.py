@@ -225,7 +225,7 @@ def accepted_ids(on: Runner, user_id: str, *, except_id: str = "") -> list[str]:
     removed.
     """
     rows = queries.list_accepted_credentials(on, user_id=user_id)
-    return [base64url(bytes(row.credential_id)) for row in rows if row.id != except_id]
+    return [base64url(bytes(row.credential_id)) for row in rows if not row.is_removed or row.id != except_id]
 
 
 def base64url(value: bytes) -> str:

@@ -125,6 +125,12 @@ class TestUnknownPasskeys:
         assert response.json["details"] != GONE
         assert_error(sign_in_response(client, authenticator), *FAILED, details=GONE)
 
+    def test_passkey_that_the_user_has_is_kept_whatever_was_removed(self, alice, laptop, parts):
+        """Such as one that the link of a notice has brought back since, or that a planted cookie names."""
+        authenticator, passkey = register(laptop)
+        id = encode(authenticator.passkeys[0].id)
+        assert accepted_ids(parts.db, alice.id, except_id=passkey["id"]) == [id]
+
     def test_security_key_is_kept_with_the_passkeys(self, client, alice, laptop, parts):
         """It has the same user handle, and may offer itself where a passkey is asked for."""
         key, _, _ = security_keys.set_up(laptop)
