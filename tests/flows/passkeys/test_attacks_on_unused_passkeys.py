@@ -2,13 +2,16 @@
 
 import pytest
 
+from auth.delivery import janitor
 from auth.flows.passkeys.assertions import accepted_ids
 from tests.support import security_keys
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import ANYTHING, assert_error
+from tests.support.api_keys import make_key, token_of
 from tests.support.authenticator import ES256, Authenticator, Key, encode
 from tests.support.cases import cases
 from tests.support.factors import challenge, enrol, verify
+from tests.support.factors import set_up as set_up_app
 from tests.support.passkeys import begin_unasked, make_unasked, register, sign_in, sign_in_response
 from tests.support.server import at_once
 from tests.support.users import session_of
@@ -100,6 +103,70 @@ def test_one_made_in_a_session_of_an_administrative_key_is_the_keys(
     promoted = client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
     assert promoted.status_code == 200
     assert database.count("factors") == 0
+
+
+class TestRaces:
+    """The first use has found the passkey, and waits for its user."""
+
+    LOCK = "WITH owner AS (SELECT id FROM users WHERE id = %s FOR UPDATE) "
+
+    def test_first_use_after_a_removal_is_nothing(self, app, alice, laptop, outbox, database):
+        authenticator, _ = make_unasked(laptop)
+        statement = f"{self.LOCK} DELETE FROM factors USING owner WHERE user_id = owner.id"
+        with database.locked("users", alice.id, statement) as lock:
+            future = lock.start(lambda: sign_in_response(app.test_client(), authenticator))
+        assert_error(future.result(), *FAILED, details=WRONG)
+        assert database.count("sessions", "aal = 'aal2'") == 0
+        assert database.count("users", "first_factor_at IS NOT NULL") == 0
+        assert database.count("audit_log", "action = 'passkey_verified'") == 0
+        assert outbox.kinds() == [("passkey_added", alice.email)]
+
+    def test_first_use_after_a_ban_is_nothing(self, app, alice, laptop, database):
+        authenticator, _ = make_unasked(laptop)
+        statement = (
+            f"{self.LOCK} UPDATE users SET banned_until = 'infinity' FROM owner WHERE users.id = owner.id"
+        )
+        with database.locked("users", alice.id, statement) as lock:
+            future = lock.start(lambda: sign_in_response(app.test_client(), authenticator))
+        assert_error(future.result(), 403, "user_banned")
+        assert database.count("factors", "verified_at IS NULL") == 1
+
+    def test_first_use_on_the_last_day_keeps_it(self, app, alice, laptop, parts, database):
+        """The janitor leaves what an act holds."""
+        authenticator, _ = make_unasked(laptop)
+        database.run("UPDATE factors SET created_at = created_at - interval '31 days'")
+        with database.locked("users", alice.id, f"{self.LOCK} SELECT id FROM owner") as lock:
+            future = lock.start(lambda: sign_in_response(app.test_client(), authenticator))
+            janitor.clean(parts.db)
+        assert future.result().status_code == 200
+        janitor.clean(parts.db)
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+
+    def test_enrolment_that_waits_for_a_first_use_needs_the_passkey(self, app, alice, laptop, database):
+        """Two sessions that have the password alone."""
+        make_unasked(laptop)
+        thief = alice.open_session()
+        thief_app = enrol(thief)
+        challenge_id = challenge(thief, thief_app)
+        statement = (
+            f"{self.LOCK} UPDATE factors SET verified_at = now() FROM owner WHERE factor_type = 'passkey'"
+        )
+        with database.locked("users", alice.id, statement) as lock:
+            future = lock.start(
+                lambda: verify(thief.on(app.test_client()), thief_app, challenge_id=challenge_id)
+            )
+        assert future.result().status_code == 403
+        assert database.count("factors", "factor_type = 'totp' AND verified_at IS NOT NULL") == 0
+
+
+def test_api_key_lives_beside_a_passkey_and_ends_with_an_app(make_app, alice, database):
+    client = make_app(AUTH_API_KEYS="true").test_client()
+    session = alice.open_session(client)
+    _, key = make_key(session)
+    register(session)
+    assert token_of(client, key)
+    set_up_app(session)
+    assert database.count("api_keys") == 0
 
 
 class TestUnknownPasskeys:
