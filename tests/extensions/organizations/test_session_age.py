@@ -1,10 +1,14 @@
 """How old a sign-in may be for a membership to count: the requirement, and each door that reads a membership (rule 47)."""
 
+from urllib.parse import parse_qs, urlencode, urlsplit
+
 import pytest
 
 from tests.support.answers import assert_error
 from tests.support.api_keys import bearer, claims_of, make_key, token_of
 from tests.support.factors import raised, set_up
+from tests.support.links import CHALLENGE, VERIFIER
+from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, session_of, sign_up_anonymously
 
 HALF_A_DAY = 43_200
@@ -298,3 +302,32 @@ class TestKeysAndHooks:
         assert membership["requires"] == {"aal": "aal1", "max_age": 31_536_000}
         introspected = client.post("/introspect", json={"token": older}, headers=service_role).json
         assert (introspected["active"], introspected["organizations"]) == (True, {})
+
+
+class TestCodesOfOurPages:
+    def test_application_gets_a_session_as_old_as_the_browsers(
+        self, make_app, alice, acme, id, require, age, database
+    ):
+        """A stolen cookie could open fresh ones."""
+        application = "https://app.example.com/signed-in"
+        app = make_app(AUTH_ORGANIZATIONS="users", AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**")
+        client, visitor = app.test_client(), Visitor(app)
+        visitor.visit(f"/sign-in?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
+
+        def trade(page):
+            code = parse_qs(urlsplit(page.url).query)["code"][0]
+            body = {"auth_code": code, "code_verifier": VERIFIER}
+            return session_of(client, client.post("/token?grant_type=pkce", json=body))
+
+        require()
+        assert trade(visitor.submit(email=alice.email, password=PASSWORD)).claims["organizations"]
+        age(HALF_A_DAY + 1)
+        visitor.visit(f"/sign-in?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
+        late = trade(visitor.press("sign-in/continue"))
+        assert "organizations" not in late.claims
+        assert not is_member(late)
+        assert "organizations" not in late.refreshed().claims
+        assert (
+            database.count("sessions", "opened_by IS NOT NULL AND created_at > now() - interval '1 minute'")
+            == 1
+        )

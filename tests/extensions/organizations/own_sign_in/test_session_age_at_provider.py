@@ -101,10 +101,11 @@ def test_session_is_as_old_as_the_sign_in_at_the_provider(on, require, customers
     assert is_member(visitor)
 
 
+@pytest.mark.parametrize("own_provider", [True, False])
 def test_time_of_the_provider_that_is_ahead_of_ours_makes_no_session_younger(
-    on, require, customers, browse, alice, age
+    on, require, customers, browse, alice, age, own_provider
 ):
-    require()
+    require(own_provider=own_provider)
     customers.acme.be("1", ALICE, auth_time=int(time.time()) + 3 * HOUR)
     visitor = browse(alice)
     visitor.visit("/account/company?next=organizations%2Facme")
