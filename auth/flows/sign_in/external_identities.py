@@ -24,6 +24,7 @@ from auth.flows.sign_in.oauth import Initiator, find_provider, name_of_customers
 from auth.flows.sign_up import first_address
 from auth.registry import TokenHook
 from auth.rules import identities
+from auth.rules.levels import Level, lacks_level
 from auth.rules.organizations import OWNER, is_moved
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
@@ -227,8 +228,12 @@ def _user_of(
             # No address: the cause is in a URL.
             return ApiError("pressed.user_sso_conflict", cause="user_elsewhere")
         # The session may have ended since, such as a thief's by a new password.
-        if end := end_of_session(person, facts.own_session_of(person), asked.policy):
+        session = facts.own_session_of(person)
+        if end := end_of_session(person, session, asked.policy):
             return ApiError(end)
+        # A passkey that was added since ends no session.
+        if session and lacks_level(person, session, session.aal, Level.AAL2, asked.policy):
+            return ApiError("insufficient_aal")
         membership = queries.select_membership_role(
             act, organization_id=provider.organization_id, user_id=person.id
         )

@@ -15,6 +15,7 @@ from tests.support.customers import SsoService
 from tests.support.links import SITE, single
 from tests.support.oauth import APPLICATION
 from tests.support.pages import Visitor, unsigned, words
+from tests.support.passkeys import register as register_passkey
 from tests.support.users import PASSWORD, register
 
 ZOE, BOB = "zoe@acme.example", "bob@acme.example"
@@ -410,6 +411,19 @@ class TestWhoHadAnAccount:
         visitor.visit(f"{page.url}&way=password")
         visitor.press("sign-in", email=BOB, password=PASSWORD)
         assert visitor.press("account/company").url.startswith(f"{APPLICATION}?code=")
+
+    def test_session_that_lacks_a_passkey_added_meanwhile_is_not_moved(
+        self, conflict, visitor, sso, bob, database
+    ):
+        """The passkey ends no session. Whoever has that of a thief adds no way to sign in without it."""
+        conflict()
+        visitor.press("sign-in", password=PASSWORD)
+        page = visitor.submit(stop=sso.is_callback)
+        register_passkey(bob.open_session())
+        page = visitor.visit(page.url)
+        assert path_of(page) == "/second-step"
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+        assert database.count("sessions", "method = 'oauth'") == 0
 
     def test_address_that_changed_meanwhile_moves_nobody(self, conflict, visitor, sso, database):
         conflict()
