@@ -179,3 +179,19 @@ def test_refreshes_during_a_proof_end_nothing_and_the_next_says_the_membership(o
     assert at_once(6, act) == [200] * 6
     assert database.count("sessions", "ended_at IS NOT NULL") == 0
     assert owner.refreshed().claims["organizations"]
+
+
+@pytest.mark.parametrize("max_age", ["1 hour", "3 hours"])
+def test_act_that_waits_for_a_new_age_is_done_only_in_a_session_that_meets_it(
+    owner, acme, client, database, max_age
+):
+    id = acme.rpartition("/")[2]
+    database.run("UPDATE sessions SET created_at = created_at - interval '2 hours'")
+    session = owner.on(client.application.test_client())
+    body = {"email": "carol@example.com", "role": "member"}
+    statement = f"UPDATE organizations SET max_age = '{max_age}' WHERE id = %s"
+    with database.locked("organizations", id, statement) as lock:
+        future = lock.start(lambda: session.post(f"{acme}/invitations", json=body))
+    is_old = max_age == "1 hour"
+    assert future.result().status_code == (403 if is_old else 201), future.result().text
+    assert database.count("organization_invitations") == (0 if is_old else 1)
