@@ -303,8 +303,10 @@ def _refusal(
 
 
 def _is_gone(asked: Asked, credential: AuthenticationCredential) -> bool:
-    """Whether nothing can bring an unknown credential back. Its authenticator may then delete it."""
+    """Whether an unknown credential was one of ours, and nothing can bring it back. Its authenticator may then
+    delete it, but not that of another service on the domain, whose user handles have another length.
+    """
     handle = credential.response.user_handle or b""
     if len(handle) != webauthn.HANDLE_BYTES:
-        return True
+        return False
     return base64url(credential.raw_id) not in accepted_ids(asked.db, str(UUID(bytes=handle)))
