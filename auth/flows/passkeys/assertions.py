@@ -303,7 +303,7 @@ def _refusal(
 
 
 def _is_gone(asked: Asked, credential: AuthenticationCredential) -> bool:
-    """Whether an unknown credential was one of ours, and nothing can bring it back. Its authenticator may then
+    """Whether an unknown credential was ours, and nothing can bring it back. Its authenticator may then
     delete it, but not that of another service on the domain, whose user handles have another length.
     """
     handle = credential.response.user_handle or b""
