@@ -7,6 +7,7 @@ from auth.flows import admission, ends, memberships, organizations
 from auth.flows.account import pending_addresses, removal
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
+from auth.flows.passkeys import unused
 from auth.flows.sign_in.reauthentication import (
     WantedChange,
     admit_caller,
@@ -107,6 +108,7 @@ def _try_to_change(
                     ends.end_and_void(act, caller.id, asked.caller.session_id, "recovered", kept=asked.here)
                 else:
                     ends.end_and_void(act, caller.id, asked.caller.session_id, "password_changed")
+                unused.remove_made_without_factor(act, caller, "before_new_password")
                 queries.set_password(
                     act,
                     user_id=caller.id,

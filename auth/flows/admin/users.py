@@ -14,6 +14,7 @@ from auth.flows.admin import administrators, targets
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
+from auth.flows.passkeys import unused
 from auth.rules.ends import Reason
 from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
 from auth.web import audit
@@ -194,6 +195,7 @@ def _update(
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         by_key = asked.is_key
+        unused.remove_made_without_factor(act, before, "before_new_password")
         queries.set_password(act, user_id=user_id, password_hash=password_hash, by_key=by_key)
     _update_others(act, before, body, password_hash)
     if must_remain:

@@ -226,7 +226,7 @@ def _complete(
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
         end_older_access(asked, tx, caller)
-        unused.remove_before_first_factor(tx, caller)
+        unused.remove_made_without_factor(tx, caller, "before_first_factor")
         credential: Mapping[str, Any] = created or NO_CREDENTIAL
         by_key = caller.is_session_by_key
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, by_key=by_key, **credential)

@@ -16,6 +16,7 @@ from auth.flows.links.finding import LinkOrCode, Lookup, OpenedLink, find, locke
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
 from auth.flows.messages.outgoing import notify
+from auth.flows.passkeys import unused
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, open_session, write_code
 from auth.flows.sign_in import waiting
@@ -267,6 +268,7 @@ def _confirm_address(
     record_mail_proof(act, person.id, asked.client["network"])
     if links.ends_everything(proof, was_mailed=link.was_mailed):
         ends.end_and_void(act, person.id, None, "recovered")
+        unused.remove_made_without_factor(act, person, "before_new_password")
     else:
         queries.void_tokens(act, **owner)
 

@@ -294,7 +294,7 @@ def _refusal(
         if not has_factor(user):
             # A thief could confirm them later without the passkey.
             pending_addresses.withdraw(act, user, ADDRESS_KINDS)
-        unused.remove_before_first_factor(act, user, kept_id=passkey.id)
+        unused.remove_made_without_factor(act, user, "before_first_factor", kept_id=passkey.id)
         notify(asked, act, user, "passkey_added", how="first_used")
         queries.verify_passkey(act, user_id=user.id, passkey_id=passkey.id)
         details = {"passkey": row.friendly_name}

@@ -78,7 +78,7 @@ def finish_registration(
         if not has_factor(caller) and not was_anonymous:
             # A thief could confirm them later without the passkey.
             pending_addresses.withdraw(act, caller, ADDRESS_KINDS)
-        unused.remove_before_first_factor(act, caller)
+        unused.remove_made_without_factor(act, caller, "before_first_factor")
         notify(asked, act, caller, "passkey_added")
         row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, by_key=by_key, **created)
         session_id, cookie = asked.caller.session_id, None

@@ -8,13 +8,15 @@ from tests.support import security_keys
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.api_keys import make_key, token_of
+from tests.support.audit import timeline_texts
 from tests.support.authenticator import ES256, Authenticator, Key, encode
 from tests.support.cases import cases
 from tests.support.factors import challenge, enrol, verify
 from tests.support.factors import set_up as set_up_app
+from tests.support.links import hand_in
 from tests.support.passkeys import begin_unasked, make_unasked, register, sign_in, sign_in_response
 from tests.support.server import at_once
-from tests.support.users import session_of
+from tests.support.users import NEW_PASSWORD, session_of
 
 FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
@@ -103,6 +105,50 @@ def test_one_made_in_a_session_of_an_administrative_key_is_the_keys(
     promoted = client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
     assert promoted.status_code == 200
     assert database.count("factors") == 0
+
+
+class TestNewPassword:
+    """Mallory knows the old one, and her browser has made a passkey."""
+
+    @staticmethod
+    def change(client, alice, outbox, service_role):
+        response = alice.open_session().put("/user", json={"password": NEW_PASSWORD})
+        assert response.status_code == 200
+
+    @staticmethod
+    def recover(client, alice, outbox, service_role):
+        client.post("/recover", json={"email": alice.email})
+        response = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
+        owner = session_of(client, response)
+        assert owner.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+
+    @staticmethod
+    def reset(client, alice, outbox, service_role):
+        path = f"/admin/users/{alice.id}"
+        assert client.put(path, json={"password": NEW_PASSWORD}, headers=service_role).status_code == 200
+
+    @staticmethod
+    def hand_over(client, alice, outbox, service_role):
+        body = {"type": "recovery", "email": alice.email}
+        link = client.post("/admin/generate_link", json=body, headers=service_role).json
+        body = {"type": "recovery", "token_hash": link["hashed_token"]}
+        assert client.post("/verify", json=body).status_code == 200
+
+    @pytest.mark.parametrize("way", ["change", "recover", "reset", "hand_over"])
+    def test_takes_what_the_old_one_made(self, client, alice, laptop, outbox, service_role, database, way):
+        authenticator, _ = make_unasked(laptop)
+        getattr(self, way)(client, alice, outbox, service_role)
+        assert database.count("factors") == 0
+        assert_error(sign_in_response(client, authenticator), *FAILED, details=GONE)
+        response = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role)
+        removed = "passkey removed: Passkey (not used before the password was changed)"
+        assert [text for text in timeline_texts(response) if text.startswith(removed)]
+
+    def test_leaves_what_a_factor_made(self, client, laptop, database):
+        _, session = set_up_app(laptop)
+        make_unasked(session)
+        assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+        assert database.count("factors", "verified_at IS NULL") == 1
 
 
 class TestRaces:

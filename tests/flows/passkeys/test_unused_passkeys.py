@@ -380,8 +380,9 @@ class TestTakingBack:
         assert [each["type"] for each in laptop.get("/user/recent_changes").json["recent_changes"]] == [
             "passkey"
         ]
-        laptop.put("/user", json={"password": NEW_PASSWORD})
-        press(client, "undo", outbox.last(alice.email, "password_changed").token)
+        _, another = make_unasked(laptop)
+        assert laptop.delete(f"/passkeys/{another['id']}").status_code == 200
+        press(client, "undo", outbox.last(alice.email, "passkey_removed").token)
         assert database.count("factors") == 0
 
     def test_link_asks_for_no_passkey_that_was_not_used(self, client, alice, unused, outbox, database):
