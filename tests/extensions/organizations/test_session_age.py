@@ -9,6 +9,8 @@ from tests.support.api_keys import bearer, claims_of, make_key, token_of
 from tests.support.factors import raised, set_up
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.pages import Visitor
+from tests.support.passkeys import assertion
+from tests.support.passkeys import register as register_passkey
 from tests.support.users import PASSWORD, session_of, sign_up_anonymously
 
 HALF_A_DAY = 43_200
@@ -331,3 +333,13 @@ class TestCodesOfOurPages:
             database.count("sessions", "opened_by IS NOT NULL AND created_at > now() - interval '1 minute'")
             == 1
         )
+
+
+def test_token_from_before_a_passkey_keeps_its_level(owner, alice, id, client, require):
+    """Its session has been raised since."""
+    low = alice.open_session(client)
+    authenticator, _ = register_passkey(owner)
+    require(None, aal="aal2")
+    response = low.post("/reauthenticate", json=assertion(client, authenticator))
+    assert session_of(client, response).claims["organizations"] == {id: "owner"}
+    assert not is_member(low)
