@@ -32,8 +32,8 @@ DOORS = {
     "change_address": "/user /account/email /account/phone",
     "change_member": "/organizations/<name>/members/<user_id> /account/organizations/<slug>/members/<user_id>",
     "change_organization": "/organizations/<name> /account/organizations/<slug>/name"
-    " /account/organizations/<slug>/requirement /account/organizations/<slug>/end"
-    " /account/organizations/<slug>/sign-in/requirement",
+    " /account/organizations/<slug>/requirement /account/organizations/<slug>/requirement/age"
+    " /account/organizations/<slug>/end /account/organizations/<slug>/sign-in/requirement",
     "change_sign_in": "/organizations/<name>/domains /organizations/<name>/domains/<domain>"
     " /organizations/<name>/providers /organizations/<name>/providers/<provider>"
     " /account/organizations/<slug>/sign-in/domains /account/organizations/<slug>/sign-in/domains/<domain>"
