@@ -1,5 +1,6 @@
 """What a membership lacks in a session, and the page that gives it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,10 +10,14 @@ from auth.core.text.names import PREFIX
 from auth.flows import organizations
 from auth.html.redirects import COMPANY
 from auth.rules import identities
+from auth.web import callers
+from auth.web.asked import Asked
 from auth.web.context import latchkey
 from sql import queries
 
 _COMPANY_LINK = ("organizations", "give_sign_in")
+# The page of an organization, or one below it.
+_PAGE = re.compile(r"organizations/([a-z0-9-]+)(?:/.*)?")
 
 
 class MembershipStep(NamedTuple):
@@ -65,6 +70,20 @@ class MembershipSteps:
         if row is None or organizations.is_provider_off(latchkey.settings, row):
             return None
         return f"{PREFIX}{row.id}"
+
+
+def asking_again(asked: Asked, next_page: str) -> str | None:
+    """Return the name of the organization whose page comes next, if it asks the caller to sign in again."""
+    page = _PAGE.fullmatch(next_page)
+    if page is None:
+        return None
+    row = asked.admit_reader(queries.select_user(asked.db, **asked.caller_ids))
+    standing = callers.standing_of(row, asked.caller)
+    for each in organizations.listed(row.memberships):
+        missing = organizations.missing_step(organizations.as_seen(each, standing), standing)
+        if each["slug"] == page[1] and missing == "reauthentication_needed":
+            return str(each["name"])
+    return None
 
 
 def _second_step() -> tuple[tuple[str, str], str | None]:

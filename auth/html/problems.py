@@ -60,6 +60,7 @@ _TEXTS_BY_KEY = {
     "mfa_recovery_codes_locked": "factor_rate_limit",
     "device.otp_expired": "user_code_invalid",
     "unknown.webauthn_verification_failed": "passkey_unknown",
+    "removed.webauthn_verification_failed": "passkey_unknown",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
     "cookie.oauth_authorization_not_found": "oauth_no_cookie",

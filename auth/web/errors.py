@@ -210,6 +210,7 @@ ERRORS = {
     "webauthn_challenge_expired": (400, "The challenge has expired"),
     "webauthn_verification_failed": (400, "The passkey or security key could not be verified"),
     "unknown.webauthn_verification_failed": (400, "This passkey is not registered here"),
+    "removed.webauthn_verification_failed": (400, "The passkey or security key could not be verified"),
     "webauthn_credential_exists": (409, "This passkey or security key is already registered"),
     "webauthn_credential_not_found": (404, "Passkey not found"),
     "oauth_provider_not_supported": (400, "This provider is not set up"),

@@ -170,7 +170,8 @@ def check(
         is_unknown = is_passkey and row is None and str(error) == WRONG_SIGNATURE
         if is_unknown and _is_gone(asked, credential):
             raise failed("no passkey has this id", "unknown") from None
-        raise failed(str(error)) from None
+        # Our pages tell both alike.
+        raise failed(str(error), "removed" if is_unknown else None) from None
     if row is None or public_key is None:
         raise failed(WRONG_SIGNATURE)
     # A passkey includes its user. A security key may omit it.
@@ -212,7 +213,7 @@ def counter_fell() -> ApiError:
     return failed("its counter went down, so it may be a copy")
 
 
-def failed(reason: str, context: Literal["unknown"] | None = None) -> ApiError:
+def failed(reason: str, context: Literal["unknown", "removed"] | None = None) -> ApiError:
     key = "webauthn_verification_failed"
     return ApiError(f"{context}.{key}" if context else key, f"credential: {reason}")
 

@@ -47,7 +47,7 @@ def test_owner_reads_for_each_choice_whom_it_shuts_out_and_sets_it(
         assert sentence in text, text
     page = visitor.submit(max_age="43200")
     assert unsigned(page).endswith(f"{PATH}?done=session_age#settings")
-    assert "You changed how long a sign\u2011in counts." in words(page)
+    assert "The sign\u2011in frequency has been changed." in words(page)
     assert "A sign\u2011in counts for 12 hours." in words(page)
     assert database.value("SELECT extract(epoch FROM max_age)::int FROM organizations") == 43_200
     assert 'value="43200" required checked' in visitor.visit(PAGE).text
@@ -82,7 +82,8 @@ def test_owner_whose_own_sign_in_is_too_old_is_told_before_and_led_there(acme, a
     page = visitor.submit(max_age="3600")
     assert urlsplit(page.url).path == "/account/confirm"
     assert database.value("SELECT max_age FROM organizations") is None
-    visitor.visit(url)
+    # Acme asks for nothing yet.
+    assert "We ask this before sensitive changes" in words(visitor.visit(url))
     page = visitor.submit(current_password=PASSWORD)
     assert page.url.endswith(PAGE)
     assert "Your own sign\u2011in" not in words(page)
@@ -116,7 +117,11 @@ def test_member_signs_in_again_from_the_account_and_comes_back(acme, join, bob, 
     assert ASKS in words(page)
     url = visitor.link_to("account/confirm")
     assert parse_qs(urlsplit(url).query) == {"next": ["organizations/acme"]}
-    visitor.visit(url)
+    text = words(visitor.visit(url))
+    assert ASKS in text, text
+    assert "sensitive changes" not in text
+    # Nor after an error.
+    assert ASKS in words(visitor.submit(current_password="wrong"))
     page = visitor.submit(current_password=PASSWORD)
     assert (page.status, page.url.endswith(PATH)) == (200, True)
     assert ASKS not in words(visitor.visit("/account"))
@@ -134,6 +139,7 @@ def test_member_with_a_second_step_signs_in_again_with_it(acme, join, bob, owner
     visitor.visit("/account")
     page = visitor.visit(visitor.link_to("account/confirm"))
     assert urlsplit(page.url).path == "/second-step"
+    assert f"{ASKS} Enter the code from your authenticator app." in words(page)
     page = visitor.submit(code=app.code(1))
     assert (page.status, page.url.endswith(PATH)) == (200, True)
 

@@ -43,7 +43,7 @@ class TestWhom:
     def test_password_leads_to_the_offer_and_not_now_to_the_account(self, visitor, alice):
         page = sign_in(visitor)
         assert is_offer(page)
-        assert "Sign in faster next time Use your fingerprint" in words(page)
+        assert "Sign in faster next time A passkey lets you sign in with your fingerprint" in words(page)
         assert visitor.press(DECLINE).url == f"{SITE}/account"
 
     def test_answer_is_remembered_in_this_browser_for_90_days(self, visitor, app, alice, mallory):
@@ -270,6 +270,14 @@ class TestSignals:
         accepted = "signalAllAcceptedCredentials", "allAcceptedCredentialIds"
         assert self.signals(page)[accepted[0]][accepted[1]] == []
         assert self.signals(others.visit("/account"))[accepted[0]][accepted[1]] == [id]
+        # There, the sign-in page says that it is gone, but does not delete it.
+        visitor.press("sign-out")
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/passkey")
+        credential = json.dumps(authenticator.get(visitor.passkey_options))
+        page = visitor.press("sign-in/passkey/verify", credential=credential)
+        assert "That passkey no longer works here. Choose another way." in words(page)
+        assert "data-signals" not in page.text
 
     def test_failed_sign_in_names_an_unknown_passkey_alone(self, visitor, app, client, alice, database):
         authenticator, _ = register(alice.open_session())
