@@ -148,6 +148,10 @@ class Extension(Protocol):
         """Return the application that waits behind a page, or None."""
         return None
 
+    def goes_on(self, next_page: str) -> bool:
+        """Whether a page asks the caller nothing, but goes on to its application."""
+        return False
+
     def purpose_of(self, next_page: str) -> str | None:
         """Return the table of texts that say what a sign-in before a page is for (`purpose`, `next` and
         `new_here`), or None.

@@ -285,7 +285,10 @@ def leads_to_offer(to: Destination) -> bool:
     settings = latchkey.settings
     if settings.passkey_offer == "off" or not settings.offers_passkeys:
         return False
-    if to.next or cookies.read(cookies.OFFERED):
+    if cookies.read(cookies.OFFERED):
+        return False
+    # The page of an application that the user has allowed before asks nothing.
+    if to.next and not any(each.goes_on(to.next) for each in latchkey.extensions):
         return False
     # The users of a customer's provider sign in there.
     if any(name.startswith(PREFIX) for name in g.caller.providers):

@@ -56,6 +56,12 @@ class OpenId(Extension):
 
         return consent.behind(current_asked(), next_page)
 
+    def goes_on(self, next_page: str) -> bool:
+        from auth.extensions.openid import consent
+        from auth.web.asked import current_asked
+
+        return consent.goes_on(current_asked(), next_page)
+
     def account_tabs(self, person: "queries.SelectPerson") -> Mapping[str, Any]:
         from auth.extensions.openid.pages import account
 

@@ -105,8 +105,7 @@ def caller(asked: Asked, on: Runner) -> "queries.SelectPerson | None":
 
 def behind(asked: Asked, next_page: str) -> Waiting | None:
     """Return the application that a page returns to, or None. Also None without the database."""
-    authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
-    if authorization_id:
+    if authorization_id := _id_in(next_page):
         with suppress(ApiError, psycopg2.Error):
             authorization = find_own(asked, asked.db, authorization_id)
             request, policy = authorization.request, asked.parts.policy
@@ -119,6 +118,18 @@ def behind(asked: Asked, next_page: str) -> Waiting | None:
                 fields={"authorization_id": authorization_id, "action": "deny"},
             )
     return None
+
+
+def goes_on(asked: Asked, next_page: str) -> bool:
+    """Whether a page goes on to its application without asking, since the caller allowed it before."""
+    if authorization_id := _id_in(next_page):
+        with suppress(ApiError):
+            return obstacle(asked, find_own(asked, asked.db, authorization_id)) is None
+    return False
+
+
+def _id_in(next_page: str) -> str:
+    return next_page.partition("oauth/consent?authorization_id=")[2]
 
 
 def display_name(authorization: Authorization) -> str:

@@ -10,6 +10,7 @@ from tests.support.authenticator import Authenticator, encode
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import CHALLENGE, SITE
+from tests.support.openid_flow import allow, make_application
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.passkeys import make_unasked, register, sign_in_response
 from tests.support.users import PASSWORD
@@ -96,6 +97,37 @@ class TestWhom:
 
     def test_way_to_another_page_of_ours_has_no_offer(self, visitor, alice):
         assert sign_in(visitor, query="next=email").url == f"{SITE}/account/email"
+
+    def test_way_to_an_application_has_the_offer_once_its_user_has_allowed_it(
+        self, visitor, app, alice, mallory, database
+    ):
+        application = make_application(visitor.client, database)
+        application.begin(visitor)
+        page = visitor.submit(email=alice.email, password=PASSWORD)
+        assert page.url.startswith(f"{SITE}/oauth/consent")
+        assert "code" in application.returned(allow(visitor))
+        other = Visitor(app)
+        application.begin(other)
+        page = other.submit(email=alice.email, password=PASSWORD)
+        assert is_offer(page)
+        # For who has not allowed it, Allow is the only question.
+        third = Visitor(app)
+        application.begin(third)
+        assert not is_offer(third.submit(email=mallory.email, password=PASSWORD))
+        credential = json.dumps(Authenticator().create(other.passkey_options))
+        page = other.press("account/passkeys/offer", credential=credential)
+        assert "code" in application.returned(page)
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+
+    def test_not_now_on_the_way_to_an_application_leads_there(self, visitor, app, alice, database):
+        application = make_application(visitor.client, database)
+        application.begin(visitor)
+        visitor.submit(email=alice.email, password=PASSWORD)
+        allow(visitor)
+        other = Visitor(app)
+        application.begin(other)
+        other.submit(email=alice.email, password=PASSWORD)
+        assert "code" in application.returned(other.press(DECLINE))
 
     def test_wrong_password_says_nothing_of_passkeys(self, visitor, alice):
         """An offer would tell a stranger that the user has none."""
