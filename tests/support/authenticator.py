@@ -153,12 +153,16 @@ def _credential(credential_id: bytes, **response: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer the lines of a browser of tests/system/clients: `{"method": "create", "options": {…}}`."""
+    """Answer the lines of a browser of tests/system/clients: `{"method": "create", "options": {…}}`.
+
+    With `"unasked": true`, the browser makes the passkey by itself: nobody is present.
+    """
     authenticator = Authenticator(origin=sys.argv[1])
     for line in sys.stdin:
         call = json.loads(line)
         method = authenticator.create if call["method"] == "create" else authenticator.get
-        print(json.dumps(method(call["options"])), flush=True)
+        changes: dict[str, Any] = {"is_present": False, "is_verified": False} if call.get("unasked") else {}
+        print(json.dumps(method(call["options"], **changes)), flush=True)
 
 
 if __name__ == "__main__":

@@ -352,22 +352,29 @@ class Browser:
         self._has_script = not disabled
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
 
-    def add_authenticator(self, *, is_key: bool = False, verifies: bool = True) -> str:
+    def add_authenticator(
+        self, *, is_key: bool = False, verifies: bool = True, is_synced: bool = False
+    ) -> str:
         """Add an authenticator whose user agrees at once, even if the email field offers a passkey by itself.
 
         It is built into the device, or a security key, which keeps no passkeys and has no PIN. One that does not
-        verify its user has no PIN either.
+        verify its user has no PIN either. One that is synced says that its passkeys are on other devices, too.
         """
         self._call("WebAuthn.enable")
         transport = "usb" if is_key else "internal"
         traits = {"protocol": "ctap2", "transport": transport, "automaticPresenceSimulation": True}
         abilities = dict.fromkeys(("hasUserVerification", "isUserVerified"), not is_key and verifies)
         abilities["hasResidentKey"] = not is_key
+        abilities |= dict.fromkeys(("defaultBackupEligibility", "defaultBackupState"), is_synced)
         return self._call("WebAuthn.addVirtualAuthenticator", options=traits | abilities)["authenticatorId"]
 
     def kept_credentials(self, authenticator: str) -> list[dict[str, Any]]:
         """Return the passkeys in an authenticator."""
         return self._call("WebAuthn.getCredentials", authenticatorId=authenticator)["credentials"]
+
+    def keep_credential(self, authenticator: str, credential: dict[str, Any]) -> None:
+        """Put a passkey of another authenticator into this one, as a password manager does on each device."""
+        self._call("WebAuthn.addCredential", authenticatorId=authenticator, credential=credential)
 
     def touch(self, authenticator: str, agrees: bool) -> None:
         """Set whether the authenticator's user agrees at once."""

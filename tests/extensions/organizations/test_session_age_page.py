@@ -37,7 +37,8 @@ def test_owner_reads_for_each_choice_whom_it_shuts_out_and_sets_it(
     text = words(visitor.visit(PAGE))
     for sentence in (
         "How long does a sign\u2011in count at Acme ?",
-        "After that, members have no access to Acme until they sign in again. They stay signed in everywhere else.",
+        "Members whose sign\u2011in is older have no access to Acme until they sign in again. They stay signed in"
+        " everywhere else.",
         f"“ {ASKS}”",
         "Applications learn of it within an hour.",
         "As long as the session lasts",

@@ -25,8 +25,9 @@ const isBytes = (value) => value instanceof ArrayBuffer || ArrayBuffer.isView(va
 const encoded = (_name, value) => (isBytes(value) ? Buffer.from(value).toString("base64url") : value);
 
 /** Options as browsers take them have buffers; the authenticator reads JSON. */
-async function ask(method, { publicKey }) {
-  program.stdin.write(`${JSON.stringify({ method, options: publicKey }, encoded)}\n`);
+async function ask(method, { publicKey, mediation }) {
+  const unasked = method === "create" && mediation === "conditional";
+  program.stdin.write(`${JSON.stringify({ method, options: publicKey, unasked }, encoded)}\n`);
   return new PublicKeyCredential(JSON.parse((await lines.next()).value));
 }
 

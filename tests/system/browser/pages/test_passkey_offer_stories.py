@@ -11,7 +11,7 @@ from tests.support.users import PASSWORD
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 # A password manager that makes a passkey unasked. Chromium has none, and never answers.
-_MANAGER = """
+MANAGER = """
 if (window.PublicKeyCredential) {
   const create = navigator.credentials.create.bind(navigator.credentials);
   navigator.credentials.create = ({ mediation, ...options }) => create(options);
@@ -67,7 +67,7 @@ def test_not_now_is_remembered(page, origin, alice, authenticator):
 
 
 def test_browser_makes_a_passkey_by_itself_and_the_page_goes_on(page, origin, alice, authenticator, database):
-    with page.on_each_page(_MANAGER):
+    with page.on_each_page(MANAGER):
         sign_in(page, origin, alice)
         page.wait_for("Your account")
         page.wait_for("not used yet")
