@@ -204,7 +204,8 @@ class TestAnswers:
         assert outbox.last(kind="passkey_added").variables["how"] == "by_browser"
         visitor.visit("/account")
         assert "not used yet" in words(visitor.page)
-        assert "so that a stolen password isn’t enough to sign in" in words(visitor.page)
+        # Not that a passkey must be added.
+        assert "Off Your passkey counts once you’ve signed in with it." in words(visitor.page)
 
     def test_its_answer_to_the_buttons_challenge_is_refused(self, visitor, offer, database):
         """A page could send `mediation` itself."""
