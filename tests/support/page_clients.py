@@ -113,6 +113,7 @@ class ChromiumPageClient(PageClient):
     def __init__(self, page: Browser, origin: str, *around: Any) -> None:
         super().__init__(origin, f"{origin.replace('localhost', '127.0.0.1')}/health", *around)
         self.page = page
+        self.forget()
 
     def shows(self, name: str, sentence: str) -> None:
         # A page may send the browser to the next one.
