@@ -141,6 +141,8 @@ def test_member_with_a_second_step_signs_in_again_with_it(acme, join, bob, owner
     page = visitor.visit(visitor.link_to("account/confirm"))
     assert urlsplit(page.url).path == "/second-step"
     assert f"{ASKS} Enter the code from your authenticator app." in words(page)
+    # The account is open without it.
+    assert visitor.link("Back to your account").endswith("/account")
     page = visitor.submit(code=app.code(1))
     assert (page.status, page.url.endswith(PATH)) == (200, True)
 
