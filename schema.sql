@@ -287,7 +287,8 @@ CREATE TABLE factors (
   )
 );
 CREATE INDEX factors_user_id ON factors (user_id, created_at);
-CREATE INDEX factors_unverified ON factors (created_at) WHERE verified_at IS NULL;
+CREATE INDEX factors_unverified ON factors (created_at) WHERE verified_at IS NULL AND factor_type <> 'passkey';
+CREATE INDEX factors_unused_passkeys ON factors (created_at) WHERE verified_at IS NULL AND factor_type = 'passkey';
 CREATE UNIQUE INDEX factors_friendly_name_key ON factors (user_id, friendly_name)
   WHERE friendly_name <> '' AND verified_at IS NOT NULL AND factor_type <> 'passkey';
 

@@ -13,3 +13,6 @@ ALTER TABLE factor_challenges DROP CONSTRAINT factor_challenges_purpose_check;
 ALTER TABLE factor_challenges ADD CONSTRAINT factor_challenges_purpose_check CHECK (
   purpose IN ('totp', 'webauthn', 'passkey_registration', 'passkey_upgrade', 'passkey_authentication')
 );
+DROP INDEX factors_unverified;
+CREATE INDEX factors_unverified ON factors (created_at) WHERE verified_at IS NULL AND factor_type <> 'passkey';
+CREATE INDEX factors_unused_passkeys ON factors (created_at) WHERE verified_at IS NULL AND factor_type = 'passkey';
