@@ -255,8 +255,8 @@ def require(name: str, demand: str, seconds: int | None) -> None:
     that.
 
     \b
-    Examples: latchkey organizations require acme aal2
-              latchkey organizations require acme max-age 43200
+    Example: latchkey organizations require acme aal2
+             latchkey organizations require acme max-age 43200
     """
     if (demand == _MAX_AGE) != (seconds is not None):
         raise click.UsageError("Give SECONDS with max-age, and with nothing else.")

@@ -28,7 +28,8 @@ def test_every_page_and_claim_shows_the_same_name(operator, app, alice, database
     assert f'<p class="quiet">{name}</p>' in operator.visit(f"/console/users/{alice.id}").text
     assert f">{name}<" in Visitor(app).with_session_of(alice).visit("/account").text
     row = database.one(
-        "SELECT shown.user_object, u.email_proved, u.phone_proved, '' AS memberships"
+        "SELECT shown.user_object, u.email_proved, u.phone_proved, '' AS memberships,"
+        "       'aal1' AS aal, '[]'::jsonb AS amr, 0 AS auth_time, now() AS now"
         " FROM users AS u CROSS JOIN user_object_of(u, NULL, false) AS shown WHERE u.id = %(id)s",
         id=alice.id,
     )
