@@ -72,7 +72,7 @@ class MembershipSteps:
         return f"{PREFIX}{row.id}"
 
 
-def asking_again(asked: Asked, next_page: str) -> str | None:
+def organization_asking_again(asked: Asked, next_page: str) -> str | None:
     """Return the name of the organization whose page comes next, if it asks the caller to sign in again."""
     page = _PAGE.fullmatch(next_page)
     if page is None:

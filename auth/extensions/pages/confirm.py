@@ -18,7 +18,7 @@ from auth.html.admin.actions import title_and_page_above
 from auth.html.browser_sessions import signed_in
 from auth.html.challenges import may_challenge, sent_credential
 from auth.html.destinations import destination
-from auth.html.membership_steps import asking_again
+from auth.html.membership_steps import organization_asking_again
 from auth.html.page import address, next_code, page, redirect_to_own
 from auth.html.problems import Problem, form
 from auth.html.redirects import Destination, own_page
@@ -66,7 +66,7 @@ def show_confirmation(problem: Problem | None = None) -> Response:
         script=True,
         here="/" + (_own_path(sent="yes") if is_sent else _own_path()),
         problem=problem,
-        organization=asking_again(asked, next_page),
+        organization=organization_asking_again(asked, next_page),
         next=next_page if own_page(next_page) else "account",
         by=by,
         has_password=person.password_hash is not None,

@@ -24,7 +24,7 @@ from auth.html.challenges import (
     verify_key,
 )
 from auth.html.destinations import destination, form_page
-from auth.html.membership_steps import asking_again
+from auth.html.membership_steps import organization_asking_again
 from auth.html.page import date_alone, page, redirect_to_own, text, waiting_behind
 from auth.html.problems import Problem, form, problem_of_redirect
 from auth.html.redirects import redirect_onward
@@ -63,7 +63,7 @@ def show_second_step(problem: Problem | None = None) -> Response:
         "may_recover": not is_again and removal.has_recent_factor(asked, person.id),
         "may_skip": not is_again and may_skip,
     }
-    offers["organization"] = asking_again(asked, to.next or "") if is_again else None
+    offers["organization"] = organization_asking_again(asked, to.next or "") if is_again else None
     offers |= own_factors(ways) if may_challenge() else factors_without_challenge(ways)
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **offers)
 
