@@ -20,7 +20,6 @@ from auth.core.factors.webauthn import (
 )
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
-from auth.flows.account import pending_addresses
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import unused
@@ -29,7 +28,7 @@ from auth.flows.sessions.token_response import SignInProof, raise_session, sign_
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.registry import TokenHook
 from auth.rules.factors import counter_rose, may_be_copy
-from auth.rules.users import ADDRESS_KINDS, has_factor, is_banned
+from auth.rules.users import is_banned
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -243,7 +242,7 @@ def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> IssuedSes
             raise failed(WRONG_SIGNATURE)
         if is_banned(person):
             raise ApiError("user_banned")
-        refusal = _refusal(asked, act, person, passkey, assertion)
+        refusal = _use_passkey(asked, act, person, passkey, assertion)
         if refusal is None:
             proof = SignInProof(method="webauthn", factor_id=passkey.id, by_key=passkey.is_by_key)
             return sign_in_user(asked, act, person, proof, issue, passkey=passkey.friendly_name)
@@ -272,7 +271,7 @@ def prove(
         if issue:
             issue.confirm(act)
         caller = admit_caller(asked, act)
-        refusal = _refusal(asked, act, caller, passkey, assertion)
+        refusal = _use_passkey(asked, act, caller, passkey, assertion)
         if refusal is None:
             session_id = asked.caller.session_id
             session = raise_session(asked, act, caller.id, session_id, "webauthn", passkey.id, issue)
@@ -282,25 +281,29 @@ def prove(
     raise refusal
 
 
-def _refusal(
+def _use_passkey(
     asked: Asked, act: Act, user: PersonFacts, passkey: "queries.SelectCredential", assertion: Assertion
 ) -> ApiError | None:
-    """Use a passkey of a locked user, or return the error to raise after the transaction. The first use of
-    one that a browser made unasked verifies it, and is told as an addition (rule 51).
-    """
+    """Use a passkey of a locked user, or return the error to raise after the transaction."""
     row = queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id)
-    # It may have been deleted since the lookup.
-    refusal = use(act, passkey, assertion, user.email) if row else failed(WRONG_SIGNATURE)
-    if row and refusal is None and not row.is_verified:
-        if not has_factor(user):
-            # A thief could confirm them later without the passkey.
-            pending_addresses.withdraw(act, user, ADDRESS_KINDS)
-        unused.remove_made_without_factor(act, user, "before_first_factor", kept_id=passkey.id)
-        notify(asked, act, user, "passkey_added", how="first_used")
-        queries.verify_passkey(act, user_id=user.id, passkey_id=passkey.id)
-        details = {"passkey": row.friendly_name}
-        audit.record(act, user.id, user.email, ["passkey_verified"], ["user.updated"], **details)
+    if row is None:
+        # It may have been deleted since the lookup.
+        return failed(WRONG_SIGNATURE)
+    refusal = use(act, passkey, assertion, user.email)
+    if refusal is None and not row.is_verified:
+        _make_factor(asked, act, user, row)
     return refusal
+
+
+def _make_factor(asked: Asked, act: Act, user: PersonFacts, passkey: "queries.SelectPasskey") -> None:
+    """Make a passkey that a browser made unasked a factor, at its first use, and notify the user of an
+    addition (rule 51).
+    """
+    unused.clear_before_passkey(act, user, kept_id=passkey.id)
+    notify(asked, act, user, "passkey_added", how="first_used")
+    queries.verify_passkey(act, user_id=user.id, passkey_id=passkey.id)
+    details = {"passkey": passkey.friendly_name}
+    audit.record(act, user.id, user.email, ["passkey_verified"], ["user.updated"], **details)
 
 
 def _is_gone(asked: Asked, credential: AuthenticationCredential) -> bool:

@@ -3,7 +3,7 @@
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import NewCredential
 from auth.core.json_bodies import JsonObject
-from auth.flows.account import pending_addresses, removal
+from auth.flows.account import removal
 from auth.flows.admin import targets
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
@@ -15,7 +15,7 @@ from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
 from auth.rules.proofs import Proof
-from auth.rules.users import ADDRESS_KINDS, has_factor, is_anonymous
+from auth.rules.users import is_anonymous
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -75,10 +75,8 @@ def finish_registration(
         _credentials(asked, act, caller.id)
         if is_unasked:
             return _add_unused(asked, act, caller, created), None
-        if not has_factor(caller) and not was_anonymous:
-            # A thief could confirm them later without the passkey.
-            pending_addresses.withdraw(act, caller, ADDRESS_KINDS)
-        unused.remove_made_without_factor(act, caller, "before_first_factor")
+        if not was_anonymous:
+            unused.clear_before_passkey(act, caller)
         notify(asked, act, caller, "passkey_added")
         row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, by_key=by_key, **created)
         session_id, cookie = asked.caller.session_id, None

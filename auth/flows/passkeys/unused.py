@@ -2,8 +2,9 @@
 
 from typing import Literal
 
+from auth.flows.account import pending_addresses
 from auth.flows.facts import PersonFacts
-from auth.rules.users import has_factor
+from auth.rules.users import ADDRESS_KINDS, has_factor
 from auth.web import audit
 from sql import queries
 from sql.acts import Act
@@ -15,13 +16,23 @@ def remove_made_without_factor(
     because: Literal["before_first_factor", "before_new_password"],
     kept_id: str | None = None,
 ) -> None:
-    """Remove those of a locked user who has had no factor until now, but the one that becomes it.
+    """Remove the unused passkeys of a locked user without a factor, except `kept_id`, which becomes one.
 
-    A password alone made them. The first use of a thief's would sign in at `aal2` after its owner has chosen
-    another password, or beside the owner's factor, and add a factor without that (rule 13).
+    The password alone made them. Otherwise a thief's would sign in at `aal2` after its owner has chosen
+    another password or added a factor, and would add another factor without that one (rule 13).
     """
     if has_factor(user):
         return
     for row in queries.remove_unused_passkeys(act, user_id=user.id, kept_id=kept_id):
         details = {"old_passkey": row.friendly_name, "because": because}
         audit.record(act, user.id, user.email, ["passkey_removed"], [], **details)
+
+
+def clear_before_passkey(act: Act, user: PersonFacts, kept_id: str | None = None) -> None:
+    """Before a passkey becomes the first factor of a locked user, remove what a thief of the password could
+    use without it later: unused passkeys except `kept_id`, and pending changes of an address.
+    """
+    if has_factor(user):
+        return
+    pending_addresses.withdraw(act, user, ADDRESS_KINDS)
+    remove_made_without_factor(act, user, "before_first_factor", kept_id=kept_id)
