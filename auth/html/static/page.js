@@ -107,20 +107,20 @@ for (const { dataset } of document.querySelectorAll("[data-signals]")) {
 const offered = new Map();
 const offer = async (form) => {
   if (!await PublicKeyCredential.isConditionalMediationAvailable?.()) return;
-  const abort = new AbortController();
-  offered.set(form, abort);
+  const controller = new AbortController();
+  offered.set(form, controller);
   try {
     const options = await challengeOf(form);
     const renew = () => {
-      if (abort.signal.aborted) return;
+      if (controller.signal.aborted) return;
       if (document.hidden) return document.addEventListener("visibilitychange", renew, { once: true });
-      abort.abort();
+      controller.abort();
       offer(form);
     };
     // The browser offers passkeys for as long as the page is open, but a challenge expires.
     setTimeout(renew, options.timeout - 30000);
     const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
-    send(form, await navigator.credentials.get({ publicKey, mediation: "conditional", signal: abort.signal }));
+    send(form, await navigator.credentials.get({ publicKey, mediation: "conditional", signal: controller.signal }));
   } catch {
     // Aborted, or the service is away: the password and the button still work.
   }
@@ -137,7 +137,7 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
     if (form.elements.credential.value) return;
     event.preventDefault();
     // Browsers answer one request at a time.
-    for (const abort of offered.values()) abort.abort();
+    for (const controller of offered.values()) controller.abort();
     let options;
     try {
       options = await challengeOf(form);
@@ -164,10 +164,11 @@ for (const form of document.querySelectorAll("[data-upgrade]")) {
   const upgrade = async () => {
     const capabilities = await PublicKeyCredential.getClientCapabilities?.();
     if (!capabilities?.conditionalCreate) return;
-    const abort = new AbortController();
-    offered.set(form, abort);
+    const controller = new AbortController();
+    offered.set(form, controller);
     const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(form.dataset.upgrade));
-    send(form, await navigator.credentials.create({ publicKey, mediation: "conditional", signal: abort.signal }));
+    const { signal } = controller;
+    send(form, await navigator.credentials.create({ publicKey, mediation: "conditional", signal }));
   };
   if (window.PublicKeyCredential) upgrade().catch(() => {});
 }
