@@ -9,16 +9,12 @@ from auth.core.text.catalogues import DEFAULT
 
 
 def of_requirement(requires: Mapping[str, Any]) -> str:
-    demands = {
-        "a second factor": requires["aal"] == "aal2",
-        "its own sign-in": "providers" in requires,
-        of_age(requires.get("max_age", 0)): "max_age" in requires,
-    }
-    return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
-
-
-def of_age(seconds: int) -> str:
-    return f"a sign-in of the last {languages.duration(timedelta(seconds=seconds), DEFAULT)}"
+    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
+    names = [name for name, is_made in demands.items() if is_made]
+    if "max_age" in requires:
+        age = languages.duration(timedelta(seconds=requires["max_age"]), DEFAULT)
+        names.append(f"a sign-in of the last {age}")
+    return " and ".join(names) or "nothing"
 
 
 def of_domain(domain: Mapping[str, Any]) -> str:
