@@ -175,8 +175,8 @@ def _refusal_of_access(
     counting = organizations.counting(row.memberships, standing)
     if tokens.refusal_of_client_session(row, row, row.resource, client, None, policy, counting):
         # A session that is only too old does not end: the organization may accept it again.
-        own = organizations.counting(row.memberships, at_any_age(standing))
-        if client is not None and clients.lacks_membership(client, own):
+        counting_at_any_age = organizations.counting(row.memberships, at_any_age(standing))
+        if client is not None and clients.lacks_membership(client, counting_at_any_age):
             return "access_lost"
         is_too_old = client is not None and clients.lacks_membership(client, counting)
         raise OAuthError("invalid_grant", _TOO_OLD if is_too_old else _UNKNOWN)

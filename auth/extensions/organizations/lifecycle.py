@@ -128,9 +128,7 @@ def _check_own_session(
     own_provider: bool | None,
     max_age: int | None,
 ) -> None:
-    """Refuse requirements that the caller's own session does not meet: it must be one that a provider of the
-    organization opened, or whose sign-in is as recent.
-    """
+    """Refuse a new requirement that the session of the owner who makes it does not meet."""
     if caller is None:
         return
     demanded = dict(organization.requires)
