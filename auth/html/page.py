@@ -172,7 +172,8 @@ def root() -> str:
 def redirect_to_own(path: str, done: str = "", error_code: str = "", removed: str = "") -> Response:
     """Redirect to a path of this service, without its leading slash.
 
-    The page shows the message `done`, or the error. The browser forgets the passkey of the id `removed`.
+    The page shows the message `done`, or the error. `removed` is the id of a factor whose credential the
+    browser may forget.
     """
     values = {"done": done, "error_code": error_code, "removed": removed}
     result = {name: value for name, value in values.items() if value}

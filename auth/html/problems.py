@@ -106,7 +106,7 @@ class Problem:
     status: int
     headers: Mapping[str, str]
     error_code: str
-    # Of the error, with its context.
+    # The key of the error in `ERRORS`: the error code, after its context if it has one.
     key: str = ""
     # The developer reads this while AUTH_BASE_URL is this machine.
     reason: str | None = None

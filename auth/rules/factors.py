@@ -1,4 +1,4 @@
-"""Factors: which may be verified, offered, asked for at each sign-in, trusted, and which may be copies."""
+"""Factors: verification, the offer of a passkey, what a first factor begins, trust, and copies."""
 
 from datetime import datetime, timedelta
 

@@ -42,7 +42,7 @@ class _Removal(NamedTuple):
     """What the page shows: the `name` of the object, and what `follows`.
 
     `change` is what the session must be allowed to do. The page `back` comes next, and shows the message
-    `done`. It has the browser forget the passkey or key of the id `forgets`.
+    `done`. `forgets` is the id of a factor whose credential the browser may forget then.
     """
 
     name: str

@@ -64,7 +64,7 @@ def show_sign_in() -> Response:
 
 
 def sign_in_page(problem: Problem | None = None, unknown: str | None = None) -> Response:
-    """Show the page. The browser forgets an `unknown` passkey, whose id this is."""
+    """Show the page. `unknown` is the credential id of a passkey for the browser to forget."""
     is_old = problem is not None and problem.error_code == "insufficient_permissions"
     if is_old and (session := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.

@@ -141,7 +141,7 @@ def submit_code(path: str) -> Response:
     done = done_of(outcome)
     to, page_after = _onward("forgot-password" if done else path)
     session = found(outcome.session, "unexpected_failure")
-    # Who has just signed up has answered enough.
+    # A user who has just signed up or recovered the account has answered enough questions.
     may_offer = path == "sign-in"
     return redirect_with_cookie(to.own_url(page_after), session, way=way, done=done, may_offer=may_offer)
 

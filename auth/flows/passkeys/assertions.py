@@ -161,7 +161,7 @@ def check(
         row = find(credential.raw_id)
         asked.noted.note(user_id=row.user_id if row else None)
         public_key = row.public_key if row else None
-        # Refuse an unknown credential after an equal time as a wrong signature.
+        # Refuse an unknown credential after the same time as a wrong signature.
         assertion = asked.parts.relying_party.verify_assertion(
             credential, challenge, bytes(public_key or webauthn.NOBODYS_KEY), is_passkey=is_passkey
         )
@@ -169,7 +169,8 @@ def check(
         is_unknown = is_passkey and row is None and str(error) == WRONG_SIGNATURE
         if is_unknown and _is_gone(asked, credential):
             raise failed("no passkey has this id", "unknown") from None
-        # Our pages tell both alike.
+        # Our pages say of both that the passkey no longer works. The API says of this one what it says of a
+        # wrong signature.
         raise failed(str(error), "removed" if is_unknown else None) from None
     if row is None or public_key is None:
         raise failed(WRONG_SIGNATURE)
