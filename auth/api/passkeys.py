@@ -23,7 +23,7 @@ blueprint = Blueprint("passkeys", __name__)
 def begin_passkey_registration() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
-    body = read_body(factor_schemas.PasskeyWanted)
+    body = read_body(factor_schemas.PasskeyOptionsRequest)
     return jsonify(passkeys.begin_registration(asked, body))
 
 

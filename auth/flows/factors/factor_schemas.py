@@ -45,7 +45,7 @@ class RecoveryCodesBody(Reauthentication):
 RecoveryCode = Input.of(code=fields.ShortText(required=True))
 
 
-class PasskeyWanted(Reauthentication):
+class PasskeyOptionsRequest(Reauthentication):
     mediation = fields.Choice("conditional")
 
 
