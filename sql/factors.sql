@@ -78,7 +78,7 @@ UPDATE factors
 -- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
 --                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean,
 --                       by_key boolean, acted_at timestamptz)
--- Removes factors that others may have begun to enrol, but no passkey that was not used yet: it was told, and of a first
+-- Removes factors that others may have begun to enrol, but no unused passkey: the user was told of it, and with a first
 -- factor `remove_unused_passkeys` removes it.
 WITH others AS (
   DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL AND factor_type <> 'passkey'

@@ -68,7 +68,8 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 -- The session that a user gave a client, and the client.
 SELECT owner.*, u.app_metadata::jsonb,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, end_of(s) AS ended_at, s.first_passkey_at,
-       s.resource, s.scopes, s.amr, floor(extract(epoch FROM s.auth_time))::bigint AS auth_time, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
+       s.resource, s.scopes, s.amr, floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
+       c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
        c.organization_id, s.organization_id AS for_organization_id, memberships.member AS memberships,
        u.email_proved, u.phone_proved, object.user_object
   FROM user_facts(:user_id) AS owner

@@ -4,7 +4,8 @@
 --   -> row? (email?, email_confirmed_at?, new_email?, phone?, phone_confirmed_at?, new_phone?, converted_at?,
 --     banned_until?, last_sign_in_at?, password_hash?, sign_up_hash?, password_leaked_at?, invited_at?,
 --     first_factor_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?, ended_at?,
---     reauthenticated_at?, factor_proved_at?, code_given_at?, first_passkey_at?, opened_by?, resource?, amr?, authenticated_at?)
+--     reauthenticated_at?, factor_proved_at?, code_given_at?, first_passkey_at?, opened_by?, resource?, amr?,
+--     authenticated_at?)
 -- The session's columns are null if the user has none of this id. Acts run it with the user locked.
 SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.last_sign_in_at,
        u.email, u.email_confirmed_at, u.email_proved, u.new_email,

@@ -1,8 +1,8 @@
 -- name: list_additions(user_id uuid) -> rows
 -- The user's additions, with grants to applications and API keys, which work without a session of the user.
 -- Everything that a thief may add belongs in this list; auth/rules says what is recent. What the user was created with
--- does not count; an OAuth sign-up writes the email a microsecond later. A passkey that was not used yet is added again by
--- its first use.
+-- does not count; an OAuth sign-up writes the email a microsecond later. The first use of an unused
+-- passkey adds it again.
 SELECT added.id::text, added.type, added.label, added.added_at, added.is_unused, clock_timestamp() AS now
   FROM (
     SELECT i.id, way.type, way.label, way.added_at, false AS is_unused

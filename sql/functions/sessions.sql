@@ -33,8 +33,7 @@ AS $$
   SELECT * FROM sessions AS s WHERE s.user_id = owner AND s.grant_id IS NULL AND is_live(s, lifetime, timebox)
 $$;
 
--- The home of this fact for statements that read memberships, a column fewer each: auth/rules/sessions.py has that for
--- proofs.
+-- `authenticated_at` of auth/rules/sessions.py, for statements that read memberships: one column instead of four.
 CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
