@@ -53,24 +53,32 @@ SELECT (SELECT count(*) FROM members) AS members, (SELECT count(*) FROM lacking)
                  LIMIT :page_size OFFSET :page_offset) AS page
           JOIN users AS u ON u.id = page.user_id) AS listed;
 
--- name: count_older_sign_ins(organization_id uuid, ages text[], most integer) -> row
--- For each age in seconds, the members who have not signed in since.
+-- name: count_older_sign_ins(organization_id uuid, ages integer[], most integer) -> row
+-- For each age in seconds, the members who have not signed in since; at a provider of the organization if it requires one.
 WITH members AS MATERIALIZED (
   SELECT m.user_id, m.created_at
     FROM memberships AS m
    WHERE m.organization_id = :organization_id
    ORDER BY m.created_at, m.user_id
    LIMIT :most + 1
+), required AS MATERIALIZED (
+  SELECT o.needs_own_provider, providers_of(o) AS providers FROM organizations AS o WHERE o.id = :organization_id
 ), newest AS MATERIALIZED (
-  SELECT (SELECT max(authenticated_at(s)) FROM sessions AS s
+  SELECT (SELECT max(CASE WHEN required.needs_own_provider THEN (
+                            SELECT least(authenticated_at(s), to_timestamp(max((step ->> 'timestamp')::bigint)))
+                              FROM jsonb_array_elements(methods_of(s)) AS step
+                             WHERE step ->> 'provider' = ANY (required.providers)
+                            HAVING count(*) > 0)
+                          ELSE authenticated_at(s) END)
+            FROM sessions AS s
            WHERE s.user_id = m.user_id AND s.grant_id IS NULL AND end_of(s) IS NULL) AS at
-    FROM (SELECT * FROM members ORDER BY created_at, user_id LIMIT :most) AS m
+    FROM (SELECT * FROM members ORDER BY created_at, user_id LIMIT :most) AS m, required
 )
 SELECT (SELECT count(*) FROM members) AS members,
        ARRAY(SELECT (SELECT count(*) FROM newest
-                      WHERE (newest.at > now() - make_interval(secs => listed.age)) IS NOT TRUE)
-               FROM unnest(:ages::integer[]) WITH ORDINALITY AS listed (age, place)
-              ORDER BY listed.place) AS older;
+                      WHERE (newest.at > now() - make_interval(secs => asked.age)) IS NOT TRUE)
+               FROM unnest(:ages) WITH ORDINALITY AS asked (age, place)
+              ORDER BY asked.place) AS older;
 
 -- name: count_what_ends(organization_id uuid, most integer) -> row
 SELECT (SELECT count(*)

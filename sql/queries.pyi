@@ -2318,7 +2318,7 @@ class CountOlderSignIns(NamedTuple):
     members: int
     older: list[int]
 
-def count_older_sign_ins(on: Runner, /, *, organization_id: str | None, ages: Sequence[str | None] | None, most: int | None) -> CountOlderSignIns: ...
+def count_older_sign_ins(on: Runner, /, *, organization_id: str | None, ages: Sequence[int | None] | None, most: int | None) -> CountOlderSignIns: ...
 
 class CountWhatEnds(NamedTuple):
     members: int

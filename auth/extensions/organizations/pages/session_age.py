@@ -48,7 +48,7 @@ def show_age(slug: str, problem: Problem | None = None) -> Response:
     present = required.get("max_age")
     ages = sorted({*_AGES, *([present] if present else [])})
     row = queries.count_older_sign_ins(
-        latchkey.db, organization_id=organization.id, ages=list(map(str, ages)), most=shut_out.MOST_MEMBERS
+        latchkey.db, organization_id=organization.id, ages=ages, most=shut_out.MOST_MEMBERS
     )
     return form_page(
         "session_age",

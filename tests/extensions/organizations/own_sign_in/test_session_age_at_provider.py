@@ -205,3 +205,17 @@ def test_owner_in_an_old_session_of_the_provider_is_led_there_before_requiring_i
     page = on.visit(f"{PATH}/sign-in/requirement")
     assert "in this session, you’d lock yourself out" in words(page)
     assert on.link_to("account/company?next=organizations%2Facme%2Fsign-in%2Frequirement")
+
+
+def test_page_counts_from_the_sign_in_at_the_required_provider(on, require, age, acme, join, bob, database):
+    """A session that a password opened is young, but its membership does not count."""
+    page = "/account/organizations/acme/requirement/age"
+    join(bob, acme)
+    require()
+    assert "1 hour 1 of 2 members would have to sign in again now." in words(on.visit(page))
+    database.run("UPDATE organizations SET max_age = '1 day'")
+    age(HOUR + 1)
+    database.run("UPDATE sessions SET reauthenticated_at = now()")
+    assert "1 hour 2 of 2 members would have to sign in again now." in words(on.visit(page))
+    require(own_provider=False)
+    assert "would have to sign in again now" not in words(on.visit(page))
