@@ -85,6 +85,7 @@ class TestWhom:
         assert not is_offer(sign_in(visitor))
         database.run("DELETE FROM factors")
         visitor.cookies.clear()
+        assert is_offer(sign_in(visitor))
 
     def test_user_with_an_app_is_asked_for_that(self, visitor, alice):
         app, _ = set_up(alice.open_session())
@@ -110,7 +111,7 @@ class TestWhom:
         application.begin(other)
         page = other.submit(email=alice.email, password=PASSWORD)
         assert is_offer(page)
-        # For who has not allowed it, Allow is the only question.
+        # A user who has not allowed it is asked for that alone.
         third = Visitor(app)
         application.begin(third)
         assert not is_offer(third.submit(email=mallory.email, password=PASSWORD))
