@@ -47,8 +47,6 @@ def get_user() -> Response:
     row = found(queries.select_user(latchkey.db, **callers.caller_ids(caller)), "caller.user_not_found")
     if refusal := callers.refusal_of(row, caller, g.level, policy):
         raise callers.error_of(refusal)
-    if not row.memberships:
-        return JsonResponse(row.user_object)
     return JsonResponse(organizations.user_object_for(row, callers.standing_of(row, caller)))
 
 

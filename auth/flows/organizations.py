@@ -92,10 +92,10 @@ def user_object_for(row: UserColumns, standing: Standing) -> str:
     return f'{{"{CLAIM}": {json.dumps(memberships, ensure_ascii=False)}, {row.user_object[1:]}'
 
 
-def as_seen(listed: JsonObject, standing: Standing) -> JsonObject:
+def as_seen(membership: JsonObject, standing: Standing) -> JsonObject:
     """Return a membership of a user object as a session sees it."""
-    hidden = "requires" if organizations.counts(membership_of(listed), standing) else "role"
-    return {name: value for name, value in listed.items() if name != hidden}
+    hidden = "requires" if organizations.counts(membership_of(membership), standing) else "role"
+    return {name: value for name, value in membership.items() if name != hidden}
 
 
 def missing_step(seen: Mapping[str, Any], standing: Standing) -> Refusal | None:
@@ -143,13 +143,13 @@ def present_claims(claims: JsonObject, column: str, standing: Standing) -> JsonO
     return claims | {CLAIM: {id: roles[id] for id in memberships if id in roles}}
 
 
-def membership_of(listed: Mapping[str, Any]) -> Membership:
+def membership_of(membership: Mapping[str, Any]) -> Membership:
     """Return a membership of a user object as the rules take it."""
-    required = listed.get("requires", {})
+    required = membership.get("requires", {})
     seconds = required.get("max_age")
     return Membership(
-        id=listed["id"],
-        role=listed["role"],
+        id=membership["id"],
+        role=membership["role"],
         level=required.get("aal", "aal1"),
         providers=required.get("providers"),
         max_age=None if seconds is None else timedelta(seconds=seconds),

@@ -228,8 +228,7 @@ def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
     user = json.loads(token.user_object)
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
-    if token.memberships:
-        own |= organizations.claim(token.memberships, token.standing)
+    own |= organizations.claim(token.memberships, token.standing)
     claims = parts.access_tokens.compose(user, token.issued_at, own)
     is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

@@ -226,9 +226,7 @@ def raise_session(
 
 def token_response(parts: Latchkey, session: IssuedSession, **members: object) -> str:
     """Return the body of the response, as JSON."""
-    user = session.user_object
-    if session.memberships:
-        user = organizations.user_object_for(session, session.standing)
+    user = organizations.user_object_for(session, session.standing)
     return json_bodies.encode_with(members | tokens(parts, session), user=user)
 
 
