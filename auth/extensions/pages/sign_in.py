@@ -74,11 +74,16 @@ def sign_in_page(problem: Problem | None = None, unknown: str | None = None) -> 
     way = _BY_PASSWORD if error_code.endswith(_CONFLICT) else _way()
     conflict = _conflict(error_code)
     why = (why_ended() if error_code in ("", _ENDED) else None) or problem_of_redirect()
-    shown_problem = problem or (None if conflict else why)
-    shown = {"conflict": conflict, "problem": shown_problem, "sign_up": _path("sign-up", way)}
-    signals = {"signalUnknownCredential": {"rpId": latchkey.relying_party.id, "credentialId": unknown}}
-    shown["signals"] = signals if unknown else {}
-    return _page_with_providers("sign_in.html", "sign-in", way=way, **shown)
+    signal = {"rpId": latchkey.relying_party.id, "credentialId": unknown}
+    return _page_with_providers(
+        "sign_in.html",
+        "sign-in",
+        way=way,
+        conflict=conflict,
+        problem=problem or (None if conflict else why),
+        sign_up=_path("sign-up", way),
+        signals={"signalUnknownCredential": signal} if unknown else {},
+    )
 
 
 def _conflict(error_code: str) -> "queries.SelectTypedAddress | None":

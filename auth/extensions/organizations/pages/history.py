@@ -132,7 +132,7 @@ def _row_of(entry: Entry, people: People, providers: Mapping[str, Markup]) -> di
         "domain": address(details.get("domain", "")),
         "provider": providers.get(details.get("provider_id", ""), text("history", "provider")),
         "action": code(entry["action"]),
-        "age": age_in_words(details.get("requires_max_age", 0)),
+        "age": age_in_words(details["requires_max_age"]) if details.get("requires_max_age") else None,
     }
     if "invited_as" in details:
         values["role"] = role_title(details["invited_as"])
