@@ -280,7 +280,7 @@ def leads_to_offer(to: Destination) -> bool:
     """Whether to offer the caller, who has just signed in, a passkey: once in a browser, and not on the way
     to another question of ours.
 
-    The page of the offer asks too: a page of another site may send the browser there.
+    The page of the offer checks it again: another site may send the browser there.
     """
     settings = latchkey.settings
     if settings.passkey_offer == "off" or not settings.offers_passkeys:

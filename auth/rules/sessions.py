@@ -92,7 +92,7 @@ def end_of_session(user: User, session: Session | None, policy: Policy) -> Refus
 
 def authenticated_at(session: AuthenticatedSession) -> datetime:
     """When the session's user last authenticated: at the sign-in, a second step or another proof, not at a
-    refresh. It is the `auth_time` of applications, and the age that organizations limit (rule 47).
+    refresh. Applications read it as `auth_time`, and organizations limit its age (rule 47).
 
     An application's session is as old as the proof of the browser that opened it, or a stolen cookie could
     open fresh sessions. A sign-up that goes on in its window authenticates nobody: the password was typed

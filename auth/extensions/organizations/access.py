@@ -35,7 +35,7 @@ from sql import Runner, acts, queries
 from sql.acts import Act
 
 CHANGE = WantedChange("change", "organization")
-# What the error about a session says of the requirement.
+# The members of a requirement that the error of a refusal repeats.
 _MEMBERS_OF_REFUSALS: Mapping[str, Sequence[str]] = {
     "organization_sign_in_needed": ("providers",),
     "reauthentication_needed": ("max_age", "providers"),
@@ -189,11 +189,11 @@ def admit_session(
         return
     names = _MEMBERS_OF_REFUSALS.get(refusal, ())
     members = {name: requires[name] for name in names if requires.get(name) is not None}
-    if refusal != "reauthentication_needed":
-        raise ApiError(refusal, members=members, organization=organization.name)
-    again = "with one of `providers`" if "providers" in members else "or use POST /reauthenticate"
-    details = f"sign in again, {again}: the last sign-in is older than `max_age`"
-    raise ApiError(f"organization.{refusal}", details, members=members, organization=organization.name)
+    if refusal == "reauthentication_needed":
+        again = "with one of `providers`" if "providers" in members else "or use POST /reauthenticate"
+        details = f"sign in again, {again}: the last sign-in is older than `max_age`"
+        raise ApiError(f"organization.{refusal}", details, members=members, organization=organization.name)
+    raise ApiError(refusal, members=members, organization=organization.name)
 
 
 def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:

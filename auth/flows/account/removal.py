@@ -65,7 +65,7 @@ def has_left_organization(on: Runner, user_id: str, provider: str) -> bool:
 
 class Removed(NamedTuple):
     """What an act removes: identities, by their providers, and factors. `takes_way` if a way to sign in is
-    among them, which neither a second factor is nor a passkey that was not used yet.
+    among them. Second factors and unused passkeys are none.
     """
 
     providers: list[str]

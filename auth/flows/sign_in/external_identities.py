@@ -132,7 +132,7 @@ def _issue(
         if not (id_token and queries.select_spent_id_token(act, token_hash=id_token["token_hash"])):
             user = _user_of(asked, act, identity, owner, new_user_id)
     user_id = user.person.id if isinstance(user, _IdentityOwner) else None
-    authenticated_at = _moment_of(identity)
+    authenticated_at = _authenticated_at(identity)
     return about_new(
         asked, hook, user_id, "oauth", provider=identity.provider, authenticated_at=authenticated_at
     )
@@ -160,7 +160,7 @@ def _try_sign_in(
             method="oauth",
             provider=identity.provider,
             provider_term=user.provider_term,
-            authenticated_at=_moment_of(identity),
+            authenticated_at=_authenticated_at(identity),
             # Before the first proof of the address, other people may have signed in from the known networks.
             without_notice=frozenset({person.email}) if user.is_first else frozenset(),
             by_key=user.is_by_key,
@@ -170,7 +170,7 @@ def _try_sign_in(
         return Outcome(sign_in_user(asked, act, person, proof, issue, provider=identity.provider))
 
 
-def _moment_of(identity: ExternalIdentity) -> datetime | None:
+def _authenticated_at(identity: ExternalIdentity) -> datetime | None:
     """Return when the provider authenticated the user, if it says so."""
     return None if identity.auth_time is None else datetime.fromtimestamp(identity.auth_time, UTC)
 
