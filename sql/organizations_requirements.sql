@@ -75,10 +75,10 @@ WITH members AS MATERIALIZED (
     FROM (SELECT * FROM members ORDER BY created_at, user_id LIMIT :most) AS m, required
 )
 SELECT (SELECT count(*) FROM members) AS members,
-       ARRAY(SELECT (SELECT count(*) FROM newest
-                      WHERE (newest.at > now() - make_interval(secs => asked.age)) IS NOT TRUE)
-               FROM unnest(:ages) WITH ORDINALITY AS asked (age, place)
-              ORDER BY asked.place) AS older;
+       (SELECT jsonb_agg((SELECT count(*) FROM newest
+                           WHERE (newest.at > now() - make_interval(secs => asked.age)) IS NOT TRUE)
+                         ORDER BY asked.place)
+          FROM unnest(:ages) WITH ORDINALITY AS asked (age, place)) AS older;
 
 -- name: count_what_ends(organization_id uuid, most integer) -> row
 SELECT (SELECT count(*)

@@ -2316,7 +2316,7 @@ def list_without_own_sign_in(on: Runner, /, *, organization_id: str | None, most
 
 class CountOlderSignIns(NamedTuple):
     members: int
-    older: list[int]
+    older: Any
 
 def count_older_sign_ins(on: Runner, /, *, organization_id: str | None, ages: Sequence[int | None] | None, most: int | None) -> CountOlderSignIns: ...
 
