@@ -60,7 +60,7 @@ PROMISES: list[tuple[str, str, float]] = [
         r"unverified app or security key\*\* can be verified for (\w+) minutes",
         constants.ENROLMENT_LIFETIME / MINUTE,
     ),
-    ("factors.md", r"After (\w+) days without a use", constants.UNUSED_PASSKEY_LIFETIME / DAY),
+    ("factors.md", r"Without a use it is deleted after (\w+) days", constants.UNUSED_PASSKEY_LIFETIME / DAY),
     ("factors.md", r"asked again in this browser for (\w+) days", constants.NEXT_PASSKEY_OFFER / DAY),
     ("security.md", r"Beyond (\w+), a new one replaces the oldest", constants.MOST_UNVERIFIED_FACTORS),
     ("security.md", r"A flow is valid for (\w+) minutes", constants.FLOW_LIFETIME / MINUTE),
