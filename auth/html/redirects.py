@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+import psycopg2
 from flask import Response, request
 
 from auth.core.net.redirects import is_web, origin, with_answer, with_fragment, with_query
@@ -287,19 +288,21 @@ def leads_to_offer(to: Destination) -> bool:
         return False
     if cookies.read(cookies.OFFERED):
         return False
-    # The page of an application that the user has allowed before asks nothing.
-    if to.next and not any(each.goes_on(to.next) for each in latchkey.extensions):
-        return False
     # The users of a customer's provider sign in there.
     if any(name.startswith(PREFIX) for name in g.caller.providers):
         return False
-    person = callers.select(latchkey.db, g.caller)
-    session = person and facts.own_session_of(person)
-    if person is None or session is None:
-        return False
-    rows = queries.list_credentials(latchkey.db, user_id=person.id)
-    has_passkey = any(row.factor_type == assertions.PASSKEY for row in rows)
-    return is_offered(person, session, on_pages(latchkey.policy), has_passkey=has_passkey)
+    with suppress(psycopg2.Error):  # the sign-in has committed
+        # The page of an application that the user has allowed before asks nothing.
+        if to.next and not any(each.goes_on(to.next) for each in latchkey.extensions):
+            return False
+        person = callers.select(latchkey.db, g.caller)
+        session = person and facts.own_session_of(person)
+        if person is None or session is None:
+            return False
+        rows = queries.list_credentials(latchkey.db, user_id=person.id)
+        has_passkey = any(row.factor_type == assertions.PASSKEY for row in rows)
+        return is_offered(person, session, on_pages(latchkey.policy), has_passkey=has_passkey)
+    return False
 
 
 def is_page(target: str, path: str) -> bool:

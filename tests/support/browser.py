@@ -388,6 +388,9 @@ class Browser:
         self._call("WebAuthn.removeVirtualAuthenticator", authenticatorId=authenticator)
         self._call("WebAuthn.disable")
 
+    def set_cookie(self, url: str, name: str, value: str) -> None:
+        self._call("Network.setCookie", url=url, name=name, value=value)
+
     def cookies(self, url: str) -> set[str]:
         """Return the names of the cookies that a URL gets."""
         return {each["name"] for each in self._call("Network.getCookies", urls=[url])["cookies"]}

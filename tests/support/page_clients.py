@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from auth.web.cookies import OFFERED
 from tests.support.browser import Browser
 from tests.support.links import Outbox
 from tests.support.pages import Visitor
@@ -46,8 +47,8 @@ class PageClient:
     def person(self, email: str = "alice@example.com") -> Person:
         return register(self.client, self.service_role, email)
 
-    def sign_in(self, email: str = "alice@example.com") -> None:
-        self.forget()
+    def sign_in(self, email: str = "alice@example.com", *, is_offered: bool = False) -> None:
+        self.forget(is_offered=is_offered)
         self.visit("/sign-in")
         self.press("sign-in", email=email, password=PASSWORD)
 
@@ -65,8 +66,8 @@ class PageClient:
     def text(self) -> str:
         raise NotImplementedError
 
-    def forget(self) -> None:
-        """Use a new browser."""
+    def forget(self, *, is_offered: bool = False) -> None:
+        """Use a new browser. Unless `is_offered`, it has answered the offer of a passkey, and is asked no more."""
         raise NotImplementedError
 
     def visit(self, path: str) -> None:
@@ -83,14 +84,17 @@ class HttpPageClient(PageClient):
     def __init__(self, app: Any, *around: Any) -> None:
         super().__init__("http://localhost:8000", "https://app.example.com/signed-in", *around)
         self.app, self.visitor = app, Visitor(app)
+        self.forget()
 
     @property
     def text(self) -> str:
         markup = re.sub(r"<[^>]*>", "", self.visitor.page.text)
         return " ".join(html.unescape(markup).split())
 
-    def forget(self) -> None:
+    def forget(self, *, is_offered: bool = False) -> None:
         self.visitor.cookies = [each for each in self.visitor.cookies if "language" in each.name]
+        if not is_offered:
+            self.visitor.plant(OFFERED, "1")
 
     def speak(self, language: str) -> None:
         self.language = language
@@ -125,8 +129,10 @@ class ChromiumPageClient(PageClient):
     def text(self) -> str:
         return " ".join(self.page.run("document.body.textContent").split())
 
-    def forget(self) -> None:
+    def forget(self, *, is_offered: bool = False) -> None:
         self.page.forget()
+        if not is_offered:
+            self.page.set_cookie(self.origin, OFFERED, "1")
 
     def link_to(self, path: str) -> str:
         return self.page.run(f"document.querySelector('a[href*=\"{path}\"]').href").removeprefix(self.origin)

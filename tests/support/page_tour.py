@@ -22,6 +22,7 @@ WEAK, WRONG, NEW = "Passw0rd-1", "Wrong-Horse-1", "Fresh-Horse-2"
 # Further settings of every service of the tour, besides its addresses and Google.
 SETTINGS = {
     "AUTH_BRAND_NAME": "Acme",
+    "AUTH_PASSKEY_OFFER": "button",
     "AUTH_TERMS_URL": "https://acme.example/terms",
     "AUTH_PRIVACY_URL": "https://acme.example/privacy",
     "AUTH_SUPPORT_URL": "mailto:help@acme.example",
@@ -191,7 +192,7 @@ def links(page_client: PageClient) -> None:
     allow(page_client.rows, alice.id, insert_public_client(page_client.rows))
     insert_key(page_client.rows, alice.id)
     page_client.visit(path("undo", page_client.outbox.last(ALICE, "email_changed").token))
-    page_client.shows("link of a notice", "This was added in the last seven days")
+    page_client.shows("link of a notice", "This will be removed.")
     page_client.press("verify")
     page_client.shows("link of a notice, factor", "Use an authenticator app, security key or passkey")
     page_client.press("verify", factor_code=app.wrong_code())
@@ -375,9 +376,7 @@ def deleting(page_client: PageClient) -> None:
 
 def two_step(page_client: PageClient) -> None:
     person = page_client.person()
-    page_client.sign_in()
-    # As a sign-in does by AUTH_PASSKEY_OFFER.
-    page_client.visit("/account/passkeys/offer")
+    page_client.sign_in(is_offered=True)
     page_client.shows("offer of a passkey", "Sign in faster next time")
     page_client.press("account/passkeys/offer/decline")
     passkeys.make_unasked(person.sign_in(client=page_client.client), origin=page_client.origin)

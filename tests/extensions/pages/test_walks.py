@@ -92,8 +92,7 @@ def by_script(page_client: HttpPageClient, database) -> None:
         answer = authenticator.create if creates else authenticator.get
         visitor.press(action, credential=json.dumps(answer(visitor.passkey_options)))
 
-    page_client.sign_in()
-    visitor.visit("/account/passkeys/offer")
+    page_client.sign_in(is_offered=True)
     press("account/passkeys/offer")
     database.run("DELETE FROM factors")
     page_client.sign_in()
@@ -243,6 +242,10 @@ def by_own_provider(page_client, database, company, names):
     page_client.shows("turn a provider on", "From now on")
     page_client.press(f"providers/{id}/on")
     page_client.shows("provider, on", "Single sign\u2011on is on.")
+    database.run("UPDATE organizations SET needs_own_provider = true")
+    page_client.visit("/account/organizations/acme/requirement/age")
+    page_client.shows("age of sign-ins, own sign-in", "Only sign\u2011ins with your identity provider count.")
+    database.run("UPDATE organizations SET needs_own_provider = false")
     page_client.visit("/account/organizations/acme/leave")
     page_client.shows("leave, moved account", "will no longer open your account")
     database.run("UPDATE identities SET is_first_proof = true WHERE provider LIKE 'sso:%%'")
