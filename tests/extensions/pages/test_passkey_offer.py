@@ -156,6 +156,14 @@ class TestWhom:
         page = visitor.visit(f"/account/passkeys/offer{query}")
         assert (is_offer(page), "data-upgrade=" in page.text) == (offers, offers)
 
+    def test_sign_in_goes_on_when_the_passkeys_cannot_be_read(self, visitor, alice, database):
+        database.run("ALTER TABLE factors RENAME COLUMN transports TO mislaid")
+        try:
+            page = sign_in(visitor, query=WITH_APPLICATION)
+        finally:
+            database.run("ALTER TABLE factors RENAME COLUMN mislaid TO transports")
+        assert page.url.startswith(f"{APPLICATION}?code=")
+
     def test_without_passkeys_there_is_no_offer(self, make_app, alice):
         visitor = Visitor(make_app(AUTH_PASSKEY_OFFER="auto", AUTH_PASSKEYS_ENABLED="false"))
         assert sign_in(visitor).url == f"{SITE}/account"
