@@ -503,6 +503,21 @@ def exchanging_an_api_key(scenario):
     return lambda: use(scenario.client, key)
 
 
+@effect("post /passkeys/registration/verify", "user.updated", "passkey_added")
+def letting_a_browser_make_a_passkey(scenario):
+    session = scenario.session()
+    begun, authenticator = passkeys.begin_unasked(session), Authenticator()
+    credential = authenticator.create(begun["options"], is_present=False, is_verified=False)
+    body = {"challenge_id": begun["challenge_id"], "credential": credential}
+    return lambda: session.post("/passkeys/registration/verify", json=body)
+
+
+@effect("post /passkeys/authentication/verify", "user.updated auth.login", "passkey_verified signed_in")
+def using_it_for_the_first_time(scenario):
+    authenticator, _ = passkeys.make_unasked(scenario.session())
+    return lambda: passkeys.sign_in_response(scenario.client, authenticator)
+
+
 @effect("post /passkeys/authentication/verify", "auth.login", "signed_in")
 def signing_in_by_a_passkey(scenario):
     authenticator, _ = passkeys.register(scenario.session())

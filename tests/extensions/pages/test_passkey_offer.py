@@ -168,6 +168,19 @@ class TestWhom:
         visitor = Visitor(make_app(AUTH_PASSKEY_OFFER="auto", AUTH_PASSKEYS_ENABLED="false"))
         assert sign_in(visitor).url == f"{SITE}/account"
 
+    def test_second_step_of_an_old_app_suggests_no_recovery_because_of_an_unused_passkey(
+        self, visitor, client, alice, database
+    ):
+        _, session = set_up(alice.open_session())
+        hint = "Didn’t set this up?"
+        assert hint in sign_in(visitor).text
+        database.run(
+            "UPDATE factors SET created_at = created_at - interval '8 days',"
+            " verified_at = verified_at - interval '8 days'"
+        )
+        make_unasked(session)
+        assert hint not in visitor.visit("/second-step").text
+
     def test_answer_to_an_older_sign_in_is_refused(self, visitor, alice, database):
         """For who has copied the cookie: the password was typed more than 15 minutes ago."""
         sign_in(visitor)
@@ -273,6 +286,19 @@ class TestAnswers:
         purposes = "purpose IN ('passkey_registration', 'passkey_upgrade')"
         assert database.count("factor_challenges", purposes) == 10
 
+    def test_page_beyond_the_limit_writes_no_challenge(self, make_app, visitor, offer, database):
+        app = make_app(
+            AUTH_PASSKEY_OFFER="auto",
+            AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**",
+            AUTH_RATE_LIMITS_ENABLED="true",
+            AUTH_RATE_LIMIT_USER_CHANGES="2 per hour",
+            AUTH_RATE_LIMIT_VERIFY="2 per hour",
+        )
+        visitor.go_on_at(app)
+        database.run("DELETE FROM factor_challenges")
+        assert [visitor.visit(offer.url).status for _ in range(4)] == [200, 200, 429, 429]
+        assert database.count("factor_challenges") == 4
+
 
 class TestSignals:
     def signals(self, page):
@@ -293,6 +319,11 @@ class TestSignals:
         page = visitor.remove("passkey")
         assert unsigned(page).startswith(f"{SITE}/account?done=passkey_removed")
         assert self.signals(page)["signalAllAcceptedCredentials"]["allAcceptedCredentialIds"] == []
+
+    def test_account_names_nothing_while_passkeys_are_off(self, make_app, alice):
+        make_unasked(alice.open_session())
+        page = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false")).with_session_of(alice).visit("/account")
+        assert (page.status, "data-signals" in page.text) == (200, False)
 
     def test_only_the_browser_that_removes_an_old_passkey_forgets_it_at_once(
         self, app, visitor, client, alice, database
