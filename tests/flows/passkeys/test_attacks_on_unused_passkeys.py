@@ -28,11 +28,6 @@ GONE, WRONG = (
 )
 
 
-@pytest.fixture
-def laptop(alice):
-    return alice.open_session()
-
-
 def answer(begun, **changes):
     """The body that answers a challenge, as when nobody is present."""
     credential = Authenticator().create(begun["options"], **UNSEEN | changes)

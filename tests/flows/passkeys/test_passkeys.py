@@ -30,11 +30,6 @@ A_RANDOM_ID = "0f6d8c62-9a4c-4d4e-8a4e-2f8f5d2c7b11"
 
 
 @pytest.fixture
-def laptop(alice):
-    return alice.open_session()
-
-
-@pytest.fixture
 def authenticator(laptop):
     return register(laptop)[0]
 

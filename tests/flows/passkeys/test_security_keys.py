@@ -14,11 +14,6 @@ FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
 
 
-@pytest.fixture
-def laptop(alice):
-    return alice.open_session()
-
-
 def test_thief_of_an_older_session_cannot_finish_what_the_owner_began(alice, laptop, database):
     thief = alice.open_session()
     database.run("UPDATE sessions SET created_at = now() - interval '1 day' WHERE id = %(id)s", id=thief.id)

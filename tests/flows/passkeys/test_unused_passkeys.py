@@ -31,11 +31,6 @@ SIGN_IN = "/passkeys/authentication/verify"
 
 
 @pytest.fixture
-def laptop(alice):
-    return alice.open_session()
-
-
-@pytest.fixture
 def unused(laptop):
     """The authenticator with a passkey of Alice that was not used yet."""
     return make_unasked(laptop)[0]
