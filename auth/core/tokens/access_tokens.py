@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -40,6 +41,9 @@ SERVICE_ROLES = ("service_role", "supabase_admin")
 CACHED_CALLERS, CACHED_PAYLOADS = 6144, 2048
 _TIME_CLAIMS = ("iat", "exp")
 
+# One for all callers of a cache: most sessions have no provider, and an empty dictionary takes 64 bytes.
+_NO_PROVIDERS: Mapping[str, int] = MappingProxyType({})
+
 log = structlog.get_logger()
 
 
@@ -57,7 +61,7 @@ class Caller:
     aal: str
     cookie_hash: bytes | None = None
     # The providers that opened the session, each with the Unix time of its sign-in.
-    providers: Mapping[str, int] = field(default_factory=dict)
+    providers: Mapping[str, int] = field(default_factory=lambda: _NO_PROVIDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +221,17 @@ class AccessTokens:
         return ServiceRole(claims["role"], header.kid, *times)
 
 
-def providers_in(amr: object) -> dict[str, int]:
+def providers_in(amr: object) -> Mapping[str, int]:
     """Return the providers among the methods of a session, each with the Unix time of its sign-in. A hook may
     leave the claim out.
     """
     methods = amr if isinstance(amr, list) else []
-    return {
-        str(each["provider"]): each["timestamp"] if jws.is_time(each.get("timestamp")) else 0
+    times = {
+        sys.intern(str(each["provider"])): each["timestamp"] if jws.is_time(each.get("timestamp")) else 0
         for each in methods
         if isinstance(each, dict) and "provider" in each
     }
+    return times or _NO_PROVIDERS
 
 
 def _ids(claims: Mapping[str, object], name: str) -> tuple[str, str]:
